@@ -12,7 +12,7 @@ from rich.console import Console
 
 import fairlane
 from fairlane import Run, Scenario
-from fairlane.cli.terminal import parts_of, show
+from fairlane.cli.terminal import show
 from fairlane.views.kinds import view_of
 
 __all__ = ["EVIL", "SCENARIO", "evil", "printed", "shown_times", "simulated"]
@@ -75,7 +75,7 @@ def evil(run: Run) -> Run:
 def printed(run: Run, width: int = 140) -> str:
     """What the terminal shows of a run."""
     written = StringIO()
-    show(parts_of(view_of([run]), run.folder), Console(file=written, width=width))
+    show([view_of([run])], Console(file=written, width=width))
     return written.getvalue()
 
 

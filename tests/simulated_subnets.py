@@ -10,7 +10,7 @@ from typing import Any
 from typing_extensions import override
 
 from fairlane import Scenario
-from fairlane.cli.exchanging import write_folder
+from fairlane.cli.command import write_folder
 from fairlane.fabric import Cable, Wiring
 from fairlane.fabric.identities import nodes_of
 from fairlane.opensm import export

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from fairlane.cli.terminal import parts_of, show
+from fairlane.cli.terminal import show
 from fairlane.views.look import Look
 from fairlane.views.model import Chart, Custom, View
 from fairlane.views.page import notebook, page
@@ -35,6 +35,6 @@ def assert_complete(view: View, folder: Path) -> None:
     scripts = 4 if any(isinstance(part, Custom) for part in view.parts) else 3  # with the map of their modules
     assert len(re.findall("<script", text)) == len(re.findall("</script", text)) == scripts
     written = StringIO()
-    show(parts_of(view, Path("folder")), Console(width=200, file=written))
+    show([view], Console(width=200, file=written))
     assert view.headline in written.getvalue()
     assert all(line in written.getvalue() for line in view.remarks)

@@ -12,13 +12,28 @@ import polars as pl
 import fairlane
 from fairlane.analysis import analyze
 from fairlane.controller import control as controlled
+from fairlane.counters import HotLink
 from fairlane.fabric import Fabric
+from fairlane.fabric.congestion import Root
+from fairlane.opensm.check import Checked, Difference
 from fairlane.pattern import analyse, program_of
 from fairlane.placement import measure
 from fairlane.predict import Comparison
 from fairlane.scenario.models import Job
-from fairlane.views import analysis, control, pattern, placement, prediction
+from fairlane.scheduler import load_model
+from fairlane.views import (
+    analysis,
+    comparison,
+    control,
+    counters,
+    pattern,
+    placement,
+    prediction,
+    qos,
+    slowdown,
+)
 from fairlane.views.model import View
+from report_kinds import EXAMPLES
 from report_runs import EVIL
 
 __all__ = ["VIEWS"]
@@ -44,6 +59,13 @@ def _analysis() -> View:
         return analysis.view(analyze(path, job="halo", progress=False))
 
 
+def _comparison() -> View:
+    """A run against itself: nothing is beyond noise."""
+    run = EXAMPLES["run"]()
+    assert isinstance(run, fairlane.Run)
+    return comparison.view(fairlane.compare(run, run))
+
+
 def _control() -> View:
     """A controller that changes nothing, over three periods."""
     fabric = {"topology": "fat_tree", "hosts": 8, "levels": 1, "bandwidth": "100 Gb/s"}
@@ -52,6 +74,16 @@ def _control() -> View:
     scenario = fairlane.Scenario(fabric=fabric, jobs=jobs, qos=qos)
     outcomes = list(controlled(scenario, "none", period="20 us", periods=3))
     return control.view(outcomes, f"{EVIL}: none")
+
+
+def _counters() -> View:
+    """A link of two jobs that is congested, and one with traffic of none."""
+    links = [
+        HotLink(f"{EVIL} port 1", "up", 4096, 7, 0.5, 0.9, ("a", EVIL)),
+        HotLink("b", "host", 8, None, None, None, ()),
+    ]
+    roots = [Root(f"{EVIL} port 1", 0.9, 10**11, 2 * 10**11, 3, ("a", EVIL))]
+    return counters.view(links, ["a", EVIL], roots, [f"{EVIL} has adapters of 2 speeds"])
 
 
 def _pattern() -> View:
@@ -80,11 +112,26 @@ def _prediction() -> View:
     return prediction.view("5 runs", Comparison(pl.DataFrame([{**kind, **errors}]), pl.DataFrame(times)), None)
 
 
+def _slowdown() -> View:
+    """A model of the package."""
+    return slowdown.view(load_model("torus-128"))
+
+
+def _qos() -> View:
+    """A port with another table than exported."""
+    different = Difference(EVIL, "3", "SL2VL", "0 1", "0 0", effect=EVIL)
+    return qos.checked(Checked({"ports": 4}, (different,), (), "file", "", 0.2, 1.5))
+
+
 VIEWS: dict[str, Callable[[], View]] = {
     "analysis": _analysis,
+    "comparison": _comparison,
     "control": _control,
+    "counters": _counters,
     "pattern": _pattern,
     "placement": _placement,
     "prediction": _prediction,
+    "slowdown": _slowdown,
+    "qos": _qos,
 }
 """By the module of ``fairlane.views``."""

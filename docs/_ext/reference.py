@@ -184,7 +184,7 @@ def _value(column: str, value: Any, schemas: Any) -> str:
 
 def names_page() -> str:
     """The page of everything that has a name, from the tables of the simulator and the registries."""
-    listing = importlib.import_module("fairlane.cli.listing")
+    listing = importlib.import_module("fairlane.names")
     parts = [
         "# Names\n\nEverything that inputs can name. `fairlane list` prints the same, `fairlane list KIND NAME` the "
         "parameters, which are described with [scenario files](scenario.md) unless they are given here. "
@@ -209,9 +209,16 @@ def names_page() -> str:
     return "\n".join(parts)
 
 
+HELP: dict[str, Any] = {"resilient_parsing": True, "help_option_names": ["-h", "--help"]}
+"""How the parameters of a command are read, and none of its arguments."""
+
+
 def root() -> Any:
-    """The whole command line."""
-    return importlib.import_module("fairlane.cli.main").command()
+    """The whole command line, with the parameters of all commands."""
+    found = importlib.import_module("fairlane.cli.main").command()
+    for words, one in commands(found):
+        one.make_context(" ".join(words), [], **HELP)
+    return found
 
 
 def commands(command: Any, *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -224,7 +231,7 @@ def commands(command: Any, *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
 
 def command_page(words: tuple[str, ...], command: Any) -> str:
     """The page of one command, which is its man page too: synopsis, description, arguments, options, commands below."""
-    context = command.make_context(" ".join(words), [], resilient_parsing=True, help_option_names=["-h", "--help"])
+    context = command.make_context(" ".join(words), [], **HELP)
     synopsis = " ".join([*words, *command.collect_usage_pieces(context)])
     description = inspect.cleandoc(command.help or "").replace("\f", "")
     parts = [f"# {' '.join(words)}\n\n## Synopsis\n\n```text\n{synopsis}\n```\n\n## Description\n\n{description}\n"]
@@ -249,9 +256,10 @@ def command_line_page(pages: Collection[str]) -> str:
     listed = "\n".join(pages)
     words = (
         "Every command has `--help` (`-h`), `--out` (`-o`), `--json` and `--quiet` (`-q`), and `--seed` where it draws "
-        "random numbers. Results go to standard output, progress and errors to standard error. Ctrl-C stops a run "
-        "within a second; its results until then are kept and marked as partial. Exit codes: 0 done, 1 a run failed or "
-        "a check does not hold, 2 wrong input, 3 disk full, 130 interrupted. `fairlane --install-completion` sets up "
+        "random numbers. Where `--out` takes what is printed, tables become a page if the file is `.html`. Results go "
+        "to standard output, progress and errors to standard error. Ctrl-C stops a run within a second; its results "
+        "until then are kept and marked as partial. Exit codes: 0 done, 1 a run failed or a check does not hold, 2 "
+        "wrong input, 3 disk full, 130 interrupted. `fairlane --install-completion` sets up "
         "completion for the shell; `make man` writes these pages as man pages."
     )
     return f"# Command line\n\n{words}\n\n```{{toctree}}\n:maxdepth: 1\n\n{listed}\n```\n"

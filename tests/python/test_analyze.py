@@ -17,7 +17,7 @@ from fairlane.analysis.packets import AHEAD, OWN, delayers
 from fairlane.analysis.record import View, rounds
 from fairlane.analysis.walk import walk
 from fairlane.cli.main import execute
-from fairlane.cli.terminal import parts_of, show
+from fairlane.cli.terminal import show
 from fairlane.engine.tables import marks
 from fairlane.errors import FairlaneError, ScenarioError
 from fairlane.results import ResultsError
@@ -206,7 +206,7 @@ def test_the_command_tells_and_draws_and_keeps_what_it_found(
     # The second time nothing is simulated.
     monkeypatch.setattr(Resolved, "engine", None)
     again = look(plain, job="halo")
-    show(parts_of(view(again), None))
+    show([view(again)])
     assert capsys.readouterr().out in told
     for name, panels in (("breakdown", 2), ("iterations", 1), ("waits", 1), ("delays", 2), ("flits", 1)):
         assert len(again.plot(name).to_dict()["vconcat"]) == panels + 1, "panels and the note"
@@ -313,7 +313,7 @@ def test_a_job_of_collectives_on_a_torus(folder: Path, capsys: pytest.CaptureFix
     path = run(folder, "torus", TORUS)
     found = look(path)
     made = view(found)
-    show(parts_of(made, None))
+    show([made])
     told = capsys.readouterr().out
     assert "1 hop, collective" in told
     assert "recorded stretch" in told

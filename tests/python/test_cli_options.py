@@ -4,14 +4,15 @@ import io
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import pytest
 import reference
 from rich.console import Console
-from typer.testing import CliRunner
 
-from fairlane.cli.main import app, execute
+from fairlane.cli.command import made
+from fairlane.cli.main import execute
 from fairlane.cli.terminal import Part, long, show
 from fairlane.views.tables import Column, Table, change, time_ps
 
@@ -90,6 +91,14 @@ def test_what_is_printed_goes_into_a_file(tmp_path: Path, capsys: pytest.Capture
     assert "cannot be written" in capsys.readouterr().err
 
 
+def test_what_is_printed_of_a_result_is_a_page_in_an_html_file(tmp_path: Path) -> None:
+    page, words = tmp_path / "model.html", tmp_path / "words.html"
+    assert execute(["slowdown", "show", "torus-128", "-o", str(page)]) == 0
+    assert "<title>Model of slowdowns" in page.read_text()
+    assert execute(["list", "arbiters", "-o", str(words)]) == 0
+    assert words.read_text().startswith("arbiters:\n")
+
+
 def test_wrong_input_writes_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert execute(["list", "arbters", "-o", str(tmp_path / "x")]) == 2
     assert "did you mean" in capsys.readouterr().err
@@ -117,10 +126,24 @@ def test_a_control_without_seed_is_as_before(small: str, capsys: pytest.CaptureF
         ("run x --qui", ["--quiet"]),
     ],
 )
-def test_shells_complete_names(words: str, offered: list[str]) -> None:
-    line = f"fairlane {words}"
-    environment = {"_FAIRLANE_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
-    assert CliRunner().invoke(app, [], prog_name="fairlane", env=environment).stdout.split() == offered
+def test_shells_complete_names(
+    words: str, offered: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("_FAIRLANE_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", f"fairlane {words}")
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split())))
+    with pytest.raises(SystemExit):
+        execute([])
+    assert capsys.readouterr().out.split() == offered
+
+
+@pytest.mark.parametrize(("name", "command"), [pytest.param(*leaf, id=leaf[0]) for leaf in leaves()])
+def test_help_without_the_module_of_a_command_is_that_of_its_function(name: str, command: Any) -> None:
+    where = f"{command.module}:{command.function}"
+    loaded = made(resolve_name(f"fairlane.cli.{where}"), command.name)
+    pages = [one.get_help(one.make_context(name, [], **reference.HELP)) for one in (command, loaded)]
+    assert pages[0] == pages[1]
+    assert type(command)(command.name, where).help == loaded.help, "before its signature is read"
 
 
 def test_every_command_has_a_man_page_with_all_options() -> None:

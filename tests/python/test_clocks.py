@@ -29,7 +29,7 @@ ALLOWED = {
     "tests/python/test_compressed_input.py": "processor time, far above what is needed: LOOP_S",
     "tests/python/test_estimate.py": "LOOP_S, and processor time that is compared with processor time",
     "python/fairlane/agent/": "keys of agent.toml; what takes longer is undone or tried again",
-    "python/fairlane/cli/marking.py": "the interval that the user asks for",
+    "python/fairlane/cli/agent.py": "the interval that the user asks for",
     "python/fairlane/doctor/programs.py": "two minutes for a program that prints its version",
     "python/fairlane/opensm/check/simulated.py": "polls OpenSM's log; the limit is the user's",
     "python/fairlane/serve/server.py": "a connection without requests; browsers make another",

@@ -13,8 +13,8 @@ import reference
 import schema
 from pydantic import BaseModel, ConfigDict, Field
 
-from fairlane.cli.listing import KINDS, entries_of
 from fairlane.controller import CONTROLLERS
+from fairlane.names import KINDS, entries_of
 from fairlane.placement import PLACEMENTS
 from fairlane.results.schemas import RUN, STUDY
 from fairlane.units import Bandwidth, Duration, Size

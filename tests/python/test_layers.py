@@ -31,6 +31,7 @@ LAYERS = """
     reproduce
     campaign
     doctor
+    names
     cli
     __main__
 """
@@ -161,6 +162,14 @@ def prints(of: Sources) -> Iterator[str]:
                     yield f"{library}: {module}"
 
 
+def described(of: Sources) -> Iterator[str]:
+    """Tables and views that the command line makes itself: results are described once, for every writer."""
+    for module, tree in of.trees.items():
+        if module.split(".")[1:2] == ["cli"] and module != "fairlane.cli.terminal":
+            calls = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+            yield from (f"describes: {module}: {name}" for name in calls & {"Chart", "Column", "Table", "View"})
+
+
 def papers(of: Sources) -> Iterator[str]:
     """Imports of the module of a paper from outside ``reproduce``."""
     reproduce = of.folder / "reproduce"
@@ -188,6 +197,7 @@ RULES: dict[Callable[[Sources], Iterator[str]], tuple[str, ...]] = {
     upward: ("upward",),
     cycles: ("cycle",),
     prints: ("prints", "rich", "typer"),
+    described: ("describes",),
     papers: ("paper",),
     outside: ("outside",),
 }
@@ -222,7 +232,7 @@ def test_every_rule_finds_what_breaks_it(tmp_path: Path) -> None:
         "plot/__init__.py": "from rich.console import Console\nprint(open(__file__ + '/../../tests'))",
         "reproduce/__init__.py": "from fairlane.reproduce import paper",
         "reproduce/paper/__init__.py": "from pathlib import Path\nDATA = Path(__file__).parents[3] / 'tests'",
-        "cli/__init__.py": "from fairlane.reproduce.paper import DATA\nprint(DATA)",
+        "cli/__init__.py": "from fairlane.reproduce.paper import DATA\nprint(Table(DATA))",
         "scenario/__init__.py": "from fairlane.cli import DATA\nimport typer",
     }
     for name, text in files.items():
@@ -231,6 +241,7 @@ def test_every_rule_finds_what_breaks_it(tmp_path: Path) -> None:
     found = sorted(line for rule in RULES for line in rule(Sources(tmp_path)))
     assert found == [
         "cycle: fairlane.results.run fairlane.results.store",
+        "describes: fairlane.cli: Table",
         "outside: fairlane.plot",
         "outside: fairlane.reproduce.paper",
         "paper: fairlane.cli -> fairlane.reproduce.paper",

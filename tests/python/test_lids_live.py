@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from fairlane import Scenario
-from fairlane.cli.exchanging import write_folder
+from fairlane.cli.command import write_folder
 from fairlane.errors import ScenarioError
 from fairlane.fabric import read_wiring
 from fairlane.fabric.export import FORMATS

@@ -12,9 +12,9 @@ import pytest
 import reference
 
 import fairlane
-from fairlane.cli.listing import entries_of
 from fairlane.fabric import Fabric
 from fairlane.inputs.parameters import BUILT_IN, entries
+from fairlane.names import entries_of
 from fairlane.qos import STRATEGIES
 from fairlane.scenario import schema
 from pages import ROOT, Shown, command_lines, inline, names, pages, table

@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 from scipy import stats
 
-from fairlane.cli.terminal import parts_of, show
+from fairlane.cli.terminal import show
 from fairlane.results.study import StudyMeta, StudyResults
 from fairlane.study.conditions import condition_of, shown, varied, with_condition
 from fairlane.study.replication import EFFECTS, PACE
@@ -86,7 +86,7 @@ PARAMETERS = ("fabric.leaf_up", "jobs[0].placement")
 
 def printed(found: StudyResults, width: int = 200) -> list[str]:
     console = Console(file=io.StringIO(), width=width)
-    show(parts_of(view_of([found]), None), console)
+    show([view_of([found])], console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue().splitlines()
 

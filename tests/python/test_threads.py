@@ -121,7 +121,7 @@ def test_more_threads_than_free_cores_are_slow_and_reported(
     free: int,
     warned: bool,
 ) -> None:
-    monkeypatch.setattr("fairlane.scenario.estimate.free_cores", lambda: free)
+    monkeypatch.setattr("fairlane.cli.run.free_cores", lambda: free)
     arguments = ["run", str(scenario), "--no-isolated", "--threads", "2", "--json", "--quiet"]
     assert execute([*arguments, "--out", str(tmp_path / "out")]) == 0
     captured = capsys.readouterr()

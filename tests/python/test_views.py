@@ -11,7 +11,7 @@ from rich.console import Console
 
 import fairlane
 from fairlane.cli.main import execute
-from fairlane.cli.terminal import parts_of, show
+from fairlane.cli.terminal import show
 from fairlane.results.base import Results
 from fairlane.views import kinds as views
 from fairlane.views.charts import Axis, chart, layers
@@ -61,7 +61,7 @@ def test_results_without_anything_to_draw_have_a_view(results: Results, tmp_path
     for every in ([empty], [empty, results]):
         view = views.view_of(every, ["none", "some"][: len(every)])
         assert page(view)
-        show(parts_of(view, None), Console(file=StringIO()))
+        show([view], Console(file=StringIO()))
         assert bool(view.charts) == (len(every) > 1)
     for name in views.KINDS[type(results)].pictures:
         (tmp_path / f"{name}.png").write_text("of earlier results")

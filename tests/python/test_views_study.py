@@ -13,7 +13,7 @@ from rich.console import Console
 
 import fairlane
 from fairlane.cli.main import execute
-from fairlane.cli.terminal import parts_of, show
+from fairlane.cli.terminal import show
 from fairlane.results.schemas import STUDY, types
 from fairlane.results.study import StudyResults
 from fairlane.study.replication import over_points
@@ -121,7 +121,7 @@ def test_failures_stand_on_the_terminal_and_on_the_page(found: StudyResults) -> 
     failures = pl.DataFrame([row] * 7, schema=found.failures.schema)
     failed = view_of([replace(found, failures=failures, meta=found.meta.model_copy(update={"failures": 7}))])
     written = StringIO()
-    show(parts_of(failed, None), Console(width=200, file=written))
+    show([failed], Console(width=200, file=written))
     assert written.getvalue().count("failed twice: point 0, default run of pairs: no route; see failed/1.toml") == 5
     assert "... and 2 others" in written.getvalue()
     assert failed.tables[-1].sentence == "7 runs failed twice; fairlane run accepts their scenarios."

@@ -263,6 +263,20 @@ class Status:
     decisions: Sequence[Entry]
     """The last decisions, the latest first."""
 
+    def written(self) -> dict[str, Any]:
+        """The status as JSON has it."""
+        return {
+            "runs": self.runs,
+            "pid": self.pid if self.runs else None,
+            "backend": self.backend,
+            "started": self.started,
+            "at": self.at,
+            "doing": self.doing,
+            "jobs": [job.written() for job in self.jobs.values()],
+            "settings": [one.written() for one in self.settings],
+            "decisions": [entry.written() for entry in self.decisions],
+        }
+
 
 def status_of(file: Path, most: int = 10) -> Status:
     """The state of the agent of a journal, which may run or not. Raises ``AgentError`` if there is no journal."""

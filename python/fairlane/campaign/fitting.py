@@ -58,6 +58,22 @@ def values_of(campaign: CampaignFile) -> Mapping[str, Value]:
     return dict(data["values"])
 
 
+def model_of(cells: Cells, assignments: Sequence[str] = ()) -> Model:
+    """The model with its fitted values, and those of assignments ``NAME=VALUE``. Raises ``ScenarioError``."""
+    given = {}
+    known = {one.name: one for one in cells.campaign.parameter}
+    for assignment in assignments:
+        name, _, value = assignment.partition("=")
+        if not value:
+            raise ScenarioError(Problem("--set", "has no value", assignment, "NAME=VALUE"))
+        if name not in known:
+            raise ScenarioError(Problem.unknown("--set", "parameter", name, [*known], name))
+        given[name] = known[name].value_of(value)
+    model = Model(cells.campaign, cells, {**values_of(cells.campaign), **given})
+    model.check()
+    return model
+
+
 def fit(
     campaign: CampaignFile,
     cells: Cells,

@@ -5,22 +5,24 @@ of its messages, isolated and beside every aggressor.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.resources import files
 from itertools import product
 from pathlib import Path
 from shlex import quote
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from fairlane.campaign.cells import KEYS, Cell, Cells
 from fairlane.campaign.file import NONE, CampaignFile
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.files import write_text
 from fairlane.inputs.problems import Problems
+from fairlane.units import DURATION, SIZE
 from fairlane.workload import WORKLOADS, Workload
 
+_T = TypeVar("_T")
 COMMANDS = ("victim_command", "aggressor_command")
 """Further columns of the lists of cells that scripts run: the arguments of ``measure``."""
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9 ._+/-]{0,60}$"
@@ -87,6 +89,46 @@ class Wanted:
     """Sizes of the victim's messages, bytes."""
     bursts: Sequence[tuple[float, float]] = ()
     """Bursts and pauses, s, with which every aggressor runs besides its endless one."""
+
+
+def wanted_of(nodes: str | None, sizes: str | None, bursts: str | None) -> Wanted:
+    """What the options ``--nodes``, ``--sizes`` and ``--bursts`` ask for. Raises ``ScenarioError``."""
+
+    def seconds(pair: str) -> tuple[float, float]:
+        burst, pause = (DURATION.parse(one.strip()) / 10**12 for one in pair.split(":"))
+        return burst, pause
+
+    size = 'sizes of 1 B or more, less than 2 GiB, as "512 B, 2 MiB"'
+    wanted = Wanted(
+        numbers_of("--nodes", nodes, int, f"numbers from 4 to {MOST_NODES}, as 8,16", lambda it: 4 <= it <= MOST_NODES),
+        numbers_of("--sizes", sizes, SIZE.parse, size, lambda it: 1 <= it <= MOST_BYTES),
+        numbers_of("--bursts", bursts, seconds, 'pairs of a burst and a pause, as "100 ms:1 us"', all),
+    )
+    if wanted.sizes and not wanted.nodes:
+        raise ScenarioError(Problem("--nodes", "is needed with --sizes", allowed="numbers of nodes, as 8,16"))
+    if wanted.bursts and not wanted.sizes:
+        words = "needs --sizes: measured cells have bursts of their own"
+        raise ScenarioError(Problem("--bursts", words, bursts))
+    return wanted
+
+
+def numbers_of(
+    option: str,
+    given: str | None,
+    parse: Callable[[str], _T],
+    allowed: str,
+    fits: Callable[[_T], bool] = lambda _: True,
+) -> list[_T]:
+    """The values of an option that takes a list. Raises ``ScenarioError``."""
+    if given is None:
+        return []
+    try:
+        found = [parse(word.strip()) for word in given.split(",")]
+    except ValueError:
+        found = []
+    if not found or not all(map(fits, found)):
+        raise ScenarioError(Problem(option, "cannot be used", given, allowed))
+    return found
 
 
 def campaign_of(folder: Path, wanted: Wanted = Wanted()) -> Campaign:

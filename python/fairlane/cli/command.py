@@ -1,16 +1,18 @@
 """What all commands have in common: the standard options, and how an answer becomes text, JSON or an exit code.
 
 A command is a function of its arguments that returns an ``Answer``; it does not print. Every command has
-``--help``/``-h``, ``--out``/``-o``, ``--json`` and ``--quiet``/``-q``; ``add`` adds those that the function does not
-have: ``--json``; an ``--out`` that takes what would be printed; and a ``--quiet``, which leaves only the exit code
-unless the command stores something by an ``--out`` of its own.
+``--help``/``-h``, ``--out``/``-o``, ``--json`` and ``--quiet``/``-q``; ``made`` adds those that the function does not
+have: ``--json``; an ``--out`` that takes what would be printed, a view as a page if the file is HTML; and a
+``--quiet``, which leaves only the exit code unless the command stores something by an ``--out`` of its own.
 """
 
 import functools
 import inspect
 import io
 import pkgutil
-from collections.abc import Callable, Iterable
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext, redirect_stdout
 from dataclasses import dataclass
 from enum import IntEnum
@@ -19,6 +21,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 from typer import Option
+
+from fairlane.errors import Problem, ScenarioError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -56,37 +60,45 @@ class Answer:
 
     data: Any = None  # for ``--json``; or a function that makes it
     text: "Iterable[Part]" = ()  # for people; made only if it is shown
-    where: object = None  # folder or file of the results: the only output of ``--quiet``
+    where: object = None  # file or folder that is the only output of ``--quiet``; by default ``folder``
     files: Iterable[Path | str] = ()  # also written; printed on standard error if the output is JSON
     code: ExitCode = ExitCode.DONE  # how the command ended
+    folder: Path | None = None  # with all results; people are told
+
+    def page(self) -> str:
+        """The page of the view that is the text; nothing if it is none."""
+        from fairlane.views.model import View
+        from fairlane.views.page import page
+
+        views = [part for part in self.text if isinstance(part, View)]
+        return page(views[0]) if views else ""
 
     def print(self, *, as_json: bool, quiet: bool) -> None:
         """Prints it in the form that is wanted."""
         if as_json:
             print_json(self.data() if callable(self.data) else self.data)
         elif quiet:
-            if self.where is not None:
-                typer.echo(self.where)
+            if (where := self.where or self.folder) is not None:
+                typer.echo(where)
         else:
-            _print_text(self.text)
+            for part in self.text:
+                if type(part) is str:  # printed as it is made, without loading what draws tables
+                    typer.echo(part)
+                else:
+                    from fairlane.cli.terminal import show
+
+                    show([part])
+            if self.folder is not None:
+                typer.echo(f"Everything is in {self.folder}.")
         for file in self.files if as_json or not quiet else ():
             typer.echo(file, err=as_json)
 
 
-def _print_text(parts: "Iterable[Part]") -> None:
-    """Strings are printed as they are made, without loading what draws tables."""
-    for part in parts:
-        if isinstance(part, str):
-            typer.echo(part)
-        else:
-            from fairlane.cli.terminal import show
-
-            show([part])
-
-
-def add(app: typer.Typer, function: Callable[..., Any], name: str | None = None) -> None:
-    """Adds a command with the standard options that it does not have itself."""
+def made(function: Callable[..., Any], name: str) -> Any:
+    """The command of a function, with the standard options that it does not have itself."""
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
     app.command(name)(_with_standard_options(function))
+    return typer.main.get_command(app)
 
 
 def completing(names: str, *arguments: str) -> Callable[[str], list[str]]:
@@ -132,7 +144,10 @@ def _with_standard_options(function: Callable[..., Any]) -> Callable[..., Any]:
             if isinstance(found, Answer):
                 found.print(as_json=options["as_json"], quiet=options["quiet"] and stores)
         if file:
-            write_text(file, printed.getvalue())
+            from fairlane.inputs.files import write_text
+
+            page = isinstance(found, Answer) and not options["as_json"] and file.suffix == ".html" and found.page()
+            write_text(file, page or printed.getvalue())
         return found.code if isinstance(found, Answer) else found
 
     keyword = inspect.Parameter.KEYWORD_ONLY
@@ -149,16 +164,29 @@ def _with_standard_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def write_text(file: Path, text: str) -> None:
-    """Writes a file wholly or not at all. Raises ``ScenarioError`` if it cannot be written."""
-    from fairlane.errors import Problem, ScenarioError
-    from fairlane.inputs.files import replacing
+def _unwritable(option: str, path: Path, error: OSError) -> ScenarioError:
+    return ScenarioError(Problem(option, f"cannot be written: {error.strerror}", str(path)))
 
+
+def write_folder(folder: Path, files: Mapping[str, str], option: str) -> None:
+    """Writes all files or none; scripts are executable. Raises ``ScenarioError`` with the option."""
     try:
-        with replacing(file) as scratch:
-            scratch.write_text(text, encoding="utf-8")
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     except OSError as error:
-        raise ScenarioError(Problem("--out", f"cannot be written: {error.strerror}", str(file))) from None
+        raise _unwritable(option, folder, error) from None
+    try:
+        for name, text in files.items():
+            path = unfinished / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+            path.chmod(0o755 if text.startswith("#!") else 0o644)
+        unfinished.chmod(0o755)
+        unfinished.rename(folder)
+    except OSError as error:
+        raise _unwritable(option, folder, error) from None
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def write_table(table: "pl.DataFrame", path: Path) -> None:

@@ -3,7 +3,6 @@
 import gc
 import os
 import sys
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Annotated, Any
@@ -12,44 +11,88 @@ import typer
 from typer import Option
 from typer.core import TyperGroup
 
-from fairlane.cli import (
-    advising,
-    agents,
-    analyzing,
-    applying,
-    benchmarking,
-    breaking,
-    campaigning,
-    comparing,
-    controlling,
-    counting,
-    examining,
-    exchanging,
-    exporting,
-    fabrics,
-    listing,
-    mapping,
-    marking,
-    placing,
-    predicting,
-    reporting,
-    reproducing,
-    runs,
-    saturating,
-    scheduling,
-    serving,
-    slowdown,
-    starting,
-    studies,
-    subnet,
-    testbeds,
-    traces,
-)
-from fairlane.cli.command import ExitCode, add
+from fairlane.cli.command import ExitCode
+from fairlane.cli.lazy import LazyCommand
 from fairlane.errors import FairlaneError, RunError, disk_full
 
 # What typer raises for wrong options and commands; where it keeps the class depends on its version.
 UsageError: Any = typer.BadParameter.__base__
+
+COMMANDS = {  # where each is: a module of this package, and the function
+    "init": "scenario:init",
+    "run": "run:run",
+    "check": "scenario:check",
+    "plot": "results:plot",
+    "query": "results:query",
+    "report": "results:write_page",
+    "serve": "results:serve",
+    "export": "analysis:export",
+    "compare": "results:compare",
+    "analyze": "analysis:analyze",
+    "place": "scenario:place",
+    "schedule": "schedule:schedule",
+    "slowdown fit": "schedule:fit_slowdown",
+    "slowdown show": "schedule:show_slowdown",
+    "study": "study:study",
+    "saturate": "study:saturate",
+    "gpcnet": "study:gpcnet",
+    "cables": "study:cables",
+    "advise": "advice:advise",
+    "learn": "advice:learn",
+    "predict fit": "predict:fit",
+    "predict apply": "predict:apply",
+    "predict compare": "predict:compare",
+    "predict pairs": "predict:pairs",
+    "control": "run:control",
+    "reproduce": "reproduce:reproduce",
+    "robustness": "reproduce:robustness",
+    "list": "names:list_",
+    "schema": "names:schema",
+    "doctor": "doctor:doctor",
+    "fabric describe": "fabric:describe",
+    "fabric draw": "fabric:draw",
+    "fabric import": "fabric:import_",
+    "fabric export": "fabric:export",
+    "fabric compare": "fabric:compare",
+    "agent run": "agent:run",
+    "agent undo": "agent:undo",
+    "agent status": "agent:status",
+    "agent notify": "agent:notify",
+    "agent progress": "agent:progress",
+    "progress build": "agent:build",
+    "counters export": "counters:export",
+    "counters import": "counters:import_",
+    "qos export": "qos:export",
+    "qos import": "qos:import_",
+    "qos apply": "qos:apply",
+    "sm check": "qos:check",
+    "campaign fit": "campaign:fit",
+    "campaign predict": "campaign:predict",
+    "campaign compare": "campaign:compare",
+    "campaign map": "campaign:draw_map",
+    "campaign script": "campaign:script",
+    "campaign read": "campaign:read",
+    "testbed run": "testbed:run",
+    "testbed status": "testbed:status",
+    "testbed down": "testbed:down",
+    "trace describe": "trace:describe",
+    "trace pattern": "trace:pattern",
+    "workload pattern": "trace:workload_pattern",
+}
+GROUPS = {  # of commands of two words: what they are about, by the first word
+    "slowdown": "Models of how allocations and neighbours slow jobs down.",
+    "predict": "Run times from counters; slowdowns of pairs of jobs before they run.",
+    "agent": "Give service levels to the jobs of a cluster that Slurm runs.",
+    "progress": "Marks of the progress of real programs.",
+    "fabric": "Import, export, describe, draw and compare fabrics.",
+    "counters": "Port counters with the names and units of InfiniBand.",
+    "qos": "QoS settings for OpenSM and from it.",
+    "sm": "A real subnet manager reads what is exported.",
+    "campaign": "Measure jobs beside aggressors on a real machine, and compare with registered predictions.",
+    "testbed": "A small real network on this machine, measured and predicted.",
+    "trace": "Describe recorded traces and their communication patterns.",
+    "workload": "Communication patterns of workloads.",
+}
 
 
 class _Commands(TyperGroup):
@@ -89,83 +132,6 @@ def _options(
     del version
 
 
-COMMANDS: dict[str, Callable[..., Any]] = {
-    "init": starting.init,
-    "run": runs.run,
-    "check": runs.check,
-    "plot": runs.plot,
-    "query": runs.query,
-    "report": reporting.report,
-    "serve": serving.serve,
-    "export": exporting.export,
-    "compare": comparing.compare,
-    "analyze": analyzing.analyze,
-    "place": placing.place,
-    "schedule": scheduling.schedule,
-    "slowdown fit": slowdown.fit,
-    "slowdown show": slowdown.show,
-    "study": studies.study,
-    "saturate": saturating.saturate,
-    "gpcnet": benchmarking.gpcnet,
-    "cables": breaking.cables,
-    "advise": advising.advise,
-    "learn": advising.learn,
-    "predict fit": predicting.fit,
-    "predict apply": predicting.apply,
-    "predict compare": predicting.compare,
-    "predict pairs": predicting.pairs,
-    "control": controlling.control,
-    "reproduce": reproducing.reproduce,
-    "robustness": mapping.robustness,
-    "list": listing.list_,
-    "schema": listing.schema,
-    "doctor": examining.doctor,
-    "fabric describe": fabrics.describe_fabric,
-    "fabric draw": fabrics.draw_fabric,
-    "fabric import": fabrics.import_fabric,
-    "fabric export": fabrics.export_fabric,
-    "fabric compare": fabrics.compare_fabrics,
-    "agent run": agents.run,
-    "agent undo": agents.undo,
-    "agent status": agents.status,
-    "agent notify": agents.notify,
-    "agent progress": marking.progress,
-    "progress build": marking.build,
-    "counters export": counting.export_counters,
-    "counters import": counting.import_counters,
-    "qos export": exchanging.export_qos,
-    "qos import": exchanging.import_qos,
-    "qos apply": applying.apply_qos,
-    "sm check": subnet.check_subnet,
-    "campaign fit": campaigning.fit,
-    "campaign predict": campaigning.predict,
-    "campaign compare": campaigning.compare,
-    "campaign map": campaigning.draw_map,
-    "campaign script": campaigning.script,
-    "campaign read": campaigning.read,
-    "testbed run": testbeds.run,
-    "testbed status": testbeds.status,
-    "testbed down": testbeds.down,
-    "trace describe": traces.trace_describe,
-    "trace pattern": traces.trace_pattern,
-    "workload pattern": traces.workload_pattern,
-}
-GROUPS = {  # of commands of two words: what they are about, by the first word
-    "slowdown": "Models of how allocations and neighbours slow jobs down.",
-    "predict": "Run times from counters; slowdowns of pairs of jobs before they run.",
-    "agent": "Give service levels to the jobs of a cluster that Slurm runs.",
-    "progress": "Marks of the progress of real programs.",
-    "fabric": "Import, export, describe, draw and compare fabrics.",
-    "counters": "Port counters with the names and units of InfiniBand.",
-    "qos": "QoS settings for OpenSM and from it.",
-    "sm": "A real subnet manager reads what is exported.",
-    "campaign": "Measure jobs beside aggressors on a real machine, and compare with registered predictions.",
-    "testbed": "A small real network on this machine, measured and predicted.",
-    "trace": "Describe recorded traces and their communication patterns.",
-    "workload": "Communication patterns of workloads.",
-}
-
-
 class _RunByDefault(TyperGroup):
     """A group whose command ``run`` may be left out: ``fairlane agent --config FILE``."""
 
@@ -176,22 +142,22 @@ class _RunByDefault(TyperGroup):
         return super().parse_args(ctx, ["run", *args] if is_option else args)
 
 
-_RUNNING = {"agent"}  # groups of which the command `run` may be left out
-_groups = {
-    name: typer.Typer(help=words, no_args_is_help=True, cls=_RunByDefault if name in _RUNNING else TyperGroup)
-    for name, words in GROUPS.items()
-}
-for words, function in COMMANDS.items():
-    group, _, name = words.rpartition(" ")
-    add(_groups.get(group, app), function, name)
-for name, group_app in _groups.items():
-    app.add_typer(group_app, name=name)
-
-
 @cache
 def command() -> Any:
     """The whole command line, made once: that takes longer than many a command."""
-    return typer.main.get_command(app)
+    root: Any = typer.main.get_command(app)
+    groups = {
+        name: (_RunByDefault if name == "agent" else TyperGroup)(
+            name=name, help=words, no_args_is_help=True, rich_markup_mode=None
+        )
+        for name, words in GROUPS.items()
+    }
+    for words, where in COMMANDS.items():
+        group, _, name = words.rpartition(" ")
+        groups.get(group, root).add_command(LazyCommand(name, where))
+    for one in groups.values():
+        root.add_command(one)
+    return root
 
 
 def main() -> None:

@@ -3,18 +3,15 @@
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from typer import Argument, Option
 
-from fairlane.cli.command import ExitCode, completing
+from fairlane.cli.command import completing
 from fairlane.errors import FairlaneError, Problem, ScenarioError
-from fairlane.wording import plural, renamed
-
-if TYPE_CHECKING:
-    from fairlane.tasks.store import Store
-    from fairlane.views.model import View
+from fairlane.units import DURATION, Kind
+from fairlane.wording import renamed
 
 ScenarioFile = Annotated[Path, Argument(metavar="SCENARIO", help="The scenario, a TOML file.")]
 Assignments = Annotated[
@@ -53,49 +50,26 @@ def one_of(option: str, given: str, allowed: Iterable[str]) -> str:
     return given
 
 
-def report(words: str) -> None:
-    """Prints a message on standard error."""
-    typer.echo(f"fairlane: {words}", err=True)
+def report(*messages: str) -> None:
+    """Prints messages on standard error, a line each."""
+    for words in messages:
+        typer.echo(f"fairlane: {words}", err=True)
 
 
 def report_renamed(given: Sequence[str], names: Sequence[str]) -> None:
     """Reports which names of hosts Slurm does not take, and what they are called for it."""
-    for words in renamed("host", given, names, " for Slurm"):
-        report(words)
+    report(*renamed("host", given, names, " for Slurm"))
 
 
-def threads_of(given: int | None) -> int | None:
-    """The number of threads that ``--threads`` gives, with a warning if it is more than there are free cores."""
-    from fairlane.scenario.estimate import free_cores
-
-    if given is not None and given > (free := free_cores()):
-        cores = plural(free, "core is", "cores are")
-        report(f"--threads {given}: {cores} free; threads that share a core are slow, up to 50 times slower than one")
-    return given
-
-
-def stored(folder: object) -> Iterator[str]:
-    """The last line of a command that has stored its results."""
-    if folder:
-        yield f"Everything is in {folder}."
-
-
-def drawn(shown: "View", out: Path | None) -> Iterator[Path]:
-    """Writes a view into the file of ``--out``, if there is one, and names the file."""
-    if out:
-        from fairlane.views.files import write
-
-        yield write(shown, out)
-
-
-def duration_of(option: str, given: str) -> int:
-    """A duration that an option gives, ps. Raises ``ScenarioError`` if it is none."""
-    from fairlane.units import DURATION
-
+def quantity_of(option: str, given: str, kind: Kind = DURATION, *, positive: bool = False) -> int:
+    """The quantity that an option gives, by default a duration, ps. Raises ``ScenarioError`` if it is none."""
     try:
-        return DURATION.parse(given)
+        value = kind.parse(given)
     except ValueError as error:
         raise refused(option, str(error), given) from None
+    if positive and value == 0:
+        raise refused(option, "out of range", given, "above 0")
+    return value
 
 
 def folder_of(folder: Path) -> Path:
@@ -126,14 +100,6 @@ def report_damaged(names: Sequence[str], folder: Path | None) -> None:
     """Reports which stored answers were damaged."""
     for name in names:
         report(f"{folder}/{name}: has changed since it was stored; it was computed again")
-
-
-def code_of(store: "Store", *, partial: bool, quiet: bool) -> ExitCode:
-    """The exit code of measurements that were stored; reports stored answers that were damaged, and how to continue."""
-    report_damaged(store.damaged, store.folder)
-    if partial and not quiet:
-        report(f"finished simulations are stored; continue with --resume --out {store.folder}")
-    return ExitCode.INTERRUPTED if partial else ExitCode.DONE
 
 
 def fresh(folder: Path | None, option: str = "--out") -> None:

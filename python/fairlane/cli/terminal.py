@@ -1,19 +1,17 @@
 """Text on the terminal: tables and sentences at its width.
 
 What a command shows is a sequence of parts: strings, printed as they are; ``Text`` of rich, wrapped at the width of the
-terminal; and tables (``fairlane.views.tables``), whose columns adapt to the width.
+terminal; tables (``fairlane.views.tables``), whose columns adapt to the width; and views, which consist of these.
 """
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from fairlane.cli.options import stored
 from fairlane.views.model import View
 from fairlane.views.tables import EMPTY, Bad, Column, Faint, Good, Table
 
@@ -24,12 +22,12 @@ _WRAPPED = 30
 """Characters that a column needs whose values may take several lines."""
 _STYLES: dict[type, str] = {Bad: "red", Good: "green", Faint: "dim"}
 
-Part = str | Text | Table
+Part = str | Text | Table | View
 """A part of what a command shows."""
 
 
-def parts_of(view: View, folder: Path | None) -> Iterator[Part]:
-    """What a view says, and where its results are stored."""
+def parts_of(view: View) -> Iterator[str | Text | Table]:
+    """What a view says."""
     yield f"{view.headline}\n" if view.facts else view.headline
     yield from view.facts
     tables = [table for table in view.tables if not table.only_page]
@@ -37,7 +35,6 @@ def parts_of(view: View, folder: Path | None) -> Iterator[Part]:
         yield ""
     yield from tables
     yield from (long(line, _STYLES.get(type(line), "dim")) for line in view.remarks)
-    yield from stored(folder)
 
 
 def long(text: str, style: str = "") -> Text:
@@ -49,10 +46,14 @@ def show(parts: Iterable[Part], console: Console | None = None) -> None:
     """Prints parts, to standard output unless a ``console`` is given."""
     console = console or (Console() if sys.stdout.isatty() else Console(width=WIDTH))
     for part in parts:
-        if isinstance(part, str):
+        if type(part) in _STYLES:
+            console.print(long(str(part), _STYLES[type(part)]))
+        elif isinstance(part, str):
             console.out(part, highlight=False)
         elif isinstance(part, Text):
             console.print(part, soft_wrap=bool(part.no_wrap))
+        elif isinstance(part, View):
+            show(parts_of(part), console)
         else:
             _print_table(part, console)
 

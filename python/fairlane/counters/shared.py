@@ -13,6 +13,7 @@ from fairlane.fabric.congestion import Port, Root, trees
 from fairlane.fabric.speeds import usual_bandwidth
 from fairlane.fabric.view import ANY_RAILS, Rails
 from fairlane.inputs.slurm_jobs import read_job_list
+from fairlane.scenario import Scenario
 
 
 @dataclass(frozen=True)
@@ -47,10 +48,13 @@ class Allocation:
 
 
 def read_allocation(file: Path, fabric: Fabric) -> tuple[dict[str, Allocation], list[str]]:
-    """The hosts of each job that Slurm lists (``fairlane.inputs.slurm_jobs``), and notes.
+    """The hosts of each job that Slurm lists (``fairlane.inputs.slurm_jobs``), and notes; or the jobs of a scenario.
 
-    Raises ``ScenarioError`` with the line of a list or a node that is wrong.
+    Those of a scenario (``.toml``) have their rail policies. Raises ``ScenarioError`` with the line of a list or a node
+    that is wrong.
     """
+    if file.suffix == ".toml":
+        return _of_scenario(file, fabric), []
     read = read_job_list(file)
     found: dict[str, Allocation] = {}
     problems = []
@@ -62,6 +66,15 @@ def read_allocation(file: Path, fabric: Fabric) -> tuple[dict[str, Allocation], 
     if problems:
         raise ScenarioError(problems)
     return found, read.notes
+
+
+def _of_scenario(file: Path, fabric: Fabric) -> dict[str, Allocation]:
+    resolved = Scenario.load(file).decide()
+    names = Fabric.build(resolved.tables["fabric"]).host_names
+    return {
+        job.name: Allocation(fabric.host_numbers([names[host] for host in job.hosts]), job.rails)
+        for job in resolved.jobs
+    }
 
 
 def hot_links(

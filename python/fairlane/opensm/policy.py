@@ -5,13 +5,14 @@ The grammar is that of ``QoS_management_in_OpenSM.txt``: sections with keywords 
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.files import lines_of, read_text, reading
 from fairlane.opensm.settings import LEVELS
+from fairlane.slurm import shortened
 from fairlane.units import whole_number
 
 SECTIONS = {"port-groups": "port-group", "qos-levels": "qos-level", "qos-match-rules": "qos-match-rule"}
@@ -70,6 +71,13 @@ class Policy:
     def default(self) -> int:
         """The service level of requests that no rule matches."""
         return self.levels.get(DEFAULT, 0)
+
+    def lines(self, hosts: Mapping[str, Sequence[str]]) -> Iterator[str]:
+        """The level of each rule and the groups of ports that it is for, with their hosts where these are known."""
+        for rule in self.rules:
+            ends = [name for name in dict.fromkeys((rule.source, rule.destination)) if name]
+            where = " to ".join(f"{end} ({shortened(hosts[end])})" if end in hosts else end for end in ends)
+            yield f"service level {self.levels[rule.level]}: {where or 'all ports'}"
 
 
 def can_name_port(description: str) -> bool:

@@ -8,11 +8,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any
 
 import tomlkit
 
 from fairlane.errors import Problem, ScenarioError, nearest
+from fairlane.fabric import Wiring
 from fairlane.slurm import compress, expand, shortened, slurm_names
 from fairlane.slurm.hostlist import is_list
 from fairlane.slurm.jobs import SlurmJob
@@ -50,14 +52,19 @@ class Starter:
     notes: tuple[str, ...]
 
 
-def starter(
-    hosts: Sequence[str], table: Mapping[str, Any], jobs: Sequence[SlurmJob] | None, choice: Choice, source: str
-) -> Starter:
-    """The scenario for a fabric with these hosts, whose table ``fabric`` is ``table``.
+def fabric_table(wiring: Wiring, file: Path) -> dict[str, str]:
+    """The table ``fabric`` for a wiring in a file beside it; it names the routing where that is not the usual one."""
+    routing = str(wiring.table()["routing"])
+    return {"topology": "imported", "file": file.name, **({"routing": routing} if routing != "up_down" else {})}
+
+
+def starter(wiring: Wiring, file: Path, jobs: Sequence[SlurmJob] | None, choice: Choice, source: str) -> Starter:
+    """The scenario for a fabric that is in ``file`` beside it.
 
     Without a list of jobs it has two, on a quarter of the hosts each. Raises ``ScenarioError`` if no host is left, or
     no job of a list.
     """
+    hosts = wiring.hosts
     usable = _usable(hosts, choice)
     document = tomlkit.document()
     for line in (
@@ -66,7 +73,7 @@ def starter(
     ):
         document.add(tomlkit.comment(line))
     document["duration"] = _DURATION
-    document["fabric"] = dict(table)
+    document["fabric"] = fabric_table(wiring, file)
     placement = {"name": "random", "ranks_per_host": choice.ranks_per_host}
     notes = []
     if len(usable) < len(hosts):

@@ -1,14 +1,14 @@
 """Measurements that are independent of each other: all on all cores, each stored at once; and the folder for them."""
 
 import json
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from fairlane.tasks.executor import Executor
-from fairlane.tasks.pools import Threads
+from fairlane.tasks.pools import Pool, Threads
 from fairlane.tasks.progress import TaskProgress
 from fairlane.tasks.store import Store
 from fairlane.tasks.task import Answer, Computable, files_of
@@ -50,6 +50,14 @@ def opened(
     )
 
 
+@contextmanager
+def simulating(pool: Pool, store: Store | None, *, progress: bool, **options: Any) -> Iterator[Executor]:
+    """An executor of simulations, with ``options`` of ``Executor``; ``progress`` is shown on standard error."""
+    with TaskProgress(wanted=progress) as shown, Executor(pool, store, shown, **options) as executor:
+        shown.stage("simulating")
+        yield executor
+
+
 def measure_all(
     tasks: Sequence[_Task], workers: int, store: Store | None, *, progress: bool
 ) -> list[tuple[_Task, Answer]]:
@@ -59,12 +67,10 @@ def measure_all(
     Raises the error of the first task that fails.
     """
     with (
-        TaskProgress(wanted=progress) as shown,
         nullcontext() if store is None else store.undone_without_answers(),
-        Executor(Threads(workers), store, shown, attempts=1, first_failure_ends=True) as executor,
+        simulating(Threads(workers), store, progress=progress, attempts=1, first_failure_ends=True) as executor,
         suppress(KeyboardInterrupt),
     ):
-        shown.stage("simulating")
         executor.run(tasks)
     return [(task, answer) for task in tasks if (answer := executor.answer(task)) is not None]
 

@@ -1,21 +1,27 @@
-"""Models of run times, cross-validated: their errors, and predicted times beside the true ones for some runs."""
+"""Models of run times: their errors on held-out runs, and predicted times beside the true ones for some runs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from fairlane.predict import Comparison
+from fairlane.advice.model import RunTimeModel
+from fairlane.predict import Comparison, Predictor
 from fairlane.views.charts import Axis, Layer, chart, colour, described, layers
 from fairlane.views.model import Chart, View
-from fairlane.views.tables import Column, Row, Table, columns
-from fairlane.wording import significant
+from fairlane.views.tables import Column, Row, Table, columns, fixed
+from fairlane.wording import plural, significant
 
 Models = Mapping[str, Mapping[str, object]]
 """For the name of each line the values of the columns that say which model it is."""
 _STEADY = 0.1
 """The least height of an axis, as a share of the mean time: a steady run is to look steady."""
+_SEEN = {"base": "counters", "low-rank": "low-rank part", "sparse": "sparse part"}
+_MOST = 10
+"""Counters of which a terminal shows the importance."""
 _NOTE = "Held-out runs, from the steadiest to the most varied: the time axes differ."
 
 
@@ -29,6 +35,76 @@ def view(facts: str, models: Comparison, clusters: Comparison | None) -> View:
         facts=[facts],
         parts=[*_parts(models, clusters)],
     )
+
+
+def fitted(found: Predictor) -> View:
+    """A model of counters: why it was chosen, its errors on held-out runs, and which counters it needs."""
+    off = found.validated
+    chosen = ", the model chosen anew from the training runs of each" if found.compared else ""
+    over = f"mean (standard deviation) over {off.folds} folds{chosen}"
+    mse = f"{significant(off.mse, 4)} ({significant(off.mse_sd, 2)})"
+    half_width = significant(found.half_width, 4)
+    ranked = sorted(found.importance.items(), key=lambda item: -item[1])
+    rows = [{"counter": name, "importance": 100 * importance} for name, importance in ranked]
+    others = f"The others: at most {rows[_MOST]['importance']:.2f}." if len(rows) > _MOST else ""
+    shown = [Column("counter", "counter"), Column("importance", "importance", fixed(2))]
+    return View(
+        title="Model of run times",
+        headline=f"Model: {found.model} on the {_SEEN[found.pipeline.parts.name]}{_reason(found)}",
+        facts=[
+            f"{plural(found.runs, 'run')}; errors on held-out runs, {over}:",
+            f"  mean square error {mse}, {off.mse_over_variance:.0%} of the variance",
+            f"  max abs. error    {significant(off.max_abs_error, 4)} ({significant(off.max_abs_error_sd, 2)})",
+            f"  interval          the prediction less and plus {half_width}, for {found.coverage:.0%}",
+        ],
+        parts=[
+            Table(
+                shown,
+                rows,
+                "Permutation importance, in percent of the variance",
+                others,
+                sentence=f"{plural(len(rows), 'counter')}.",
+                most=_MOST,
+            )
+        ],
+    )
+
+
+def _reason(found: Predictor) -> str:
+    """Why a model was chosen, if it was."""
+    if not found.compared:
+        return ""
+    best, *others = found.compared
+    error = f"mean square error on held-out runs {significant(best.mse, 4)}"
+    if not others:
+        return f": {error}"
+    second = f"{others[0].model} on the {_SEEN[others[0].parts]} {significant(others[0].mse, 4)}"
+    return f": {error}, the least of {len(found.compared)}; next {second}"
+
+
+def errors(predicted: pl.DataFrame, target: NDArray[np.float64], known: Predictor) -> str:
+    """How far predictions of a model are off where the time is known."""
+    off = predicted["predicted"].to_numpy() - target
+    mse, largest = significant((off**2).mean(), 4), significant(abs(off).max(), 4)
+    inside = (abs(off) <= known.half_width).mean()
+    words = f"mean square error {mse}, maximum absolute error {largest}"
+    return f"{words}, {inside:.0%} of {known.target} inside the interval"
+
+
+def learned(model: RunTimeModel) -> View:
+    """A model of the run times of alternatives: its errors for held-out applications and conditions."""
+    kinds = (("held-out applications", model.by_application), ("held-out conditions", model.by_condition))
+    facts = []
+    for what, found in kinds:
+        coverage = f"{found.coverage:.0%} coverage ({found.coverage_without_margin:.0%} without its margin)"
+        facts += [
+            f"  {what}: mean error {found.mean_error:.1%}, 90th percentile {found.p90_error:.1%}",
+            f"    first guess alone {found.guess_error:.1%}, a constant {found.baseline_error:.1%}",
+            f"    80% interval: {coverage}, upper / lower end {found.interval_ratio:.2f}",
+            f"    regret of the advised alternative {found.regret:.1%}, of a random one {found.random_regret:.1%}",
+        ]
+    headline = f"{plural(model.runs, 'run')}; errors on held-out runs:"
+    return View(title="Model of run times", headline=headline, facts=facts, parts=())
 
 
 def _parts(models: Comparison, clusters: Comparison | None) -> Iterator[Table | Chart]:

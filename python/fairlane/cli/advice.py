@@ -1,18 +1,22 @@
 """Advice for one application, and the model of run times: advise, learn."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from typer import Argument, Option
 
+from fairlane import advice
+from fairlane.advice.model import read_runs
+from fairlane.advice.neighbours import LOAD, MOVES, neighbours
 from fairlane.cli.command import Answer, out_option
 from fairlane.cli.options import AllowCode, Assignments, Resume, Workers, refused
-from fairlane.wording import plural
-
-if TYPE_CHECKING:
-    from fairlane.advice.model import RunTimeModel
+from fairlane.inputs.files import write_text
+from fairlane.views.advice import view
+from fairlane.views.files import write
+from fairlane.views.neighbours import view as neighbours_view
+from fairlane.views.prediction import learned
 
 
 def advise(
@@ -75,12 +79,7 @@ def advise(
     for option, value in (("--moment", moment), ("--load", load)):
         if value is not None:
             raise refused(option, "goes with --allocations", value)
-    from fairlane.advice import advise as found_by
-    from fairlane.cli.terminal import parts_of
-    from fairlane.views.advice import view
-    from fairlane.views.files import write
-
-    found = found_by(
+    found = advice.advise(
         file,
         job=job,
         cap=cap,
@@ -102,7 +101,7 @@ def advise(
     made = view(found, seeds, show)
     for kind in ("png", "html"):
         write(made, folder / f"advice.{kind}")
-    return Answer({**facts, "folder": folder}, parts_of(made, folder), folder)
+    return Answer({**facts, "folder": folder}, [made], folder=folder)
 
 
 def _neighbours(
@@ -115,11 +114,6 @@ def _neighbours(
     out: Path | None,
     simulated: Mapping[str, object],
 ) -> Answer:
-    from fairlane.advice.neighbours import LOAD, MOVES, neighbours
-    from fairlane.cli.terminal import parts_of
-    from fairlane.inputs.files import write_text
-    from fairlane.views.neighbours import view
-
     for option, value in simulated.items():
         if value is not None:
             raise refused(option, "goes with a scenario, not with --allocations", value)
@@ -131,7 +125,7 @@ def _neighbours(
     )
     if out:
         write_text(out, json.dumps(found.data()) + "\n")
-    return Answer(found.data, parts_of(view(found, show), out), out)
+    return Answer(found.data, [neighbours_view(found, show)], folder=out)
 
 
 def learn(
@@ -139,21 +133,7 @@ def learn(
     out: Annotated[Path, out_option("The model's file.")] = Path("model.json"),
 ) -> Answer:
     """Fit a model of run times to tables of runs, and report its error on held-out runs."""
-    from fairlane.advice import learn as fitted
-    from fairlane.advice.model import read_runs
-
-    model = fitted(read_runs(files))
+    model = advice.learn(read_runs(files))
     model.save(out)
     errors = {"by_application": model.by_application, "by_condition": model.by_condition}
-    return Answer({"file": out, "runs": model.runs, **errors}, _learned(model, out), out)
-
-
-def _learned(model: "RunTimeModel", out: Path) -> Iterator[str]:
-    yield f"{plural(model.runs, 'run')}; errors on held-out runs:"
-    for what, found in (("held-out applications", model.by_application), ("held-out conditions", model.by_condition)):
-        yield f"  {what}: mean error {found.mean_error:.1%}, 90th percentile {found.p90_error:.1%}"
-        yield f"    first guess alone {found.guess_error:.1%}, a constant {found.baseline_error:.1%}"
-        coverage = f"{found.coverage:.0%} coverage ({found.coverage_without_margin:.0%} without its margin)"
-        yield f"    80% interval: {coverage}, upper / lower end {found.interval_ratio:.2f}"
-        yield f"    regret of the advised alternative {found.regret:.1%}, of a random one {found.random_regret:.1%}"
-    yield f"The model is in {out}."
+    return Answer({"file": out, "runs": model.runs, **errors}, [learned(model), f"The model is in {out}."], out)

@@ -8,6 +8,7 @@ from typer import Argument, Option
 from fairlane.cli.command import Answer, out_option
 from fairlane.cli.options import Assignments, report
 from fairlane.signals import exit_on_sigterm
+from fairlane.testbed import machine
 
 
 def run(
@@ -24,8 +25,6 @@ def run(
     The network consists of network namespaces with shaped links; it needs root, iproute2 and Open MPI. The host model
     is fitted on isolated runs only. Nothing outside its namespaces is touched, and they are removed at the end.
     """
-    from fairlane.cli.terminal import parts_of
-    from fairlane.testbed import machine
     from fairlane.testbed.experiment import experiment
     from fairlane.testbed.file import TestbedFile
     from fairlane.views.files import write
@@ -39,13 +38,11 @@ def run(
     made = view(found)
     files = [write(made, folder / name) for name in ("testbed.png", "testbed.html")]
     data: dict[str, Any] = {**found.written(), **{name: table.to_dicts() for name, table in found.tables.items()}}
-    return Answer(data, parts_of(made, folder), folder, files)
+    return Answer(data, [made], files=files, folder=folder)
 
 
 def status() -> Answer:
     """List the network namespaces of testbeds on this machine, with the number of processes in each."""
-    from fairlane.testbed import machine
-
     found = {name: len(machine.processes(name)) for name in machine.present()}
     lines = [f"{name}: {count} processes" for name, count in found.items()]
     return Answer(found, lines or ["there is no testbed"])
@@ -53,8 +50,6 @@ def status() -> Answer:
 
 def down() -> Answer:
     """End all processes of a testbed that was left, as after a crash of the machine's shell, and remove it."""
-    from fairlane.testbed import machine
-
     with machine.only_one():
         found = machine.down()
     return Answer({"removed": found}, [f"removed {name}" for name in found] or ["there is no testbed"])

@@ -1,26 +1,34 @@
 """Campaigns on real machines: campaign fit, predict, compare, map, script and read."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import Annotated
 
 from typer import Argument, Option
 
+from fairlane.campaign import fitting, namespaces, registry, view
+from fairlane.campaign.cells import Cell, Cells
+from fairlane.campaign.comparing import compared
+from fairlane.campaign.file import CampaignFile
+from fairlane.campaign.predicting import predicted
+from fairlane.campaign.reading import read as read_results
+from fairlane.campaign.robustness import mapped
+from fairlane.campaign.script import Options, campaign_of, numbers_of, wanted_of
+from fairlane.campaign.script import write as write_scripts
 from fairlane.cli.command import Answer, ExitCode, OutFolder, Quiet, out_option, write_table
 from fairlane.cli.options import AllowCode, Resume, Workers, folder_of, one_of, refused, report
-from fairlane.errors import Problem, ScenarioError
 from fairlane.signals import exit_on_sigterm
+from fairlane.tasks.executor import Executor
+from fairlane.tasks.measuring import simulating
+from fairlane.tasks.pools import open_pool
+from fairlane.tasks.store import Store
+from fairlane.testbed.file import TestbedFile
+from fairlane.views.files import write
+from fairlane.views.kinds import write_pictures
 from fairlane.wording import plural
 
-if TYPE_CHECKING:
-    from fairlane.campaign.cells import Cell, Cells
-    from fairlane.campaign.script import Wanted
-    from fairlane.campaign.simulating import Model
-    from fairlane.tasks.executor import Executor
-
-_T = TypeVar("_T")
 Folder = Annotated[Path, Argument(metavar="DIR", help="Folder of the campaign.")]
 Nodes = Annotated[str | None, Option(metavar="NUMBERS", help="Only cells of these numbers of nodes, e.g. 8,16,32.")]
 CpuHours = Annotated[float | None, Option(min=0, help="Processor time after which no simulation is begun, hours.")]
@@ -43,23 +51,18 @@ def fit(
     The parameters with fit = true are fitted on the isolated cells of judging.choose; nothing that was measured beside
     an aggressor is used. The values are written to fitted.toml, and predictions use them.
     """
-    from fairlane.campaign import view
-    from fairlane.campaign.fitting import fit as fitted
-    from fairlane.campaign.fitting import save
-    from fairlane.cli.terminal import parts_of
-
     cells, _ = _cells(folder, allow_code)
     tell = (lambda _words: None) if quiet else report
     with _executor(folder, out, workers, resume=resume, cpu_hours=None, progress=False) as executor:
-        found = fitted(cells.campaign, cells, executor, rounds=rounds, report=tell)
-    path = save(found, cells.campaign)
+        found = fitting.fit(cells.campaign, cells, executor, rounds=rounds, report=tell)
+    path = fitting.save(found, cells.campaign)
     rows = [
         {"cell": str(cell), "measured": measured, "simulated": simulated, "ratio": simulated / measured}
         for cell, measured, simulated in found.medians
     ]
     shown = {one.name: one.shown(found.values[one.name]) for one in cells.campaign.fitted}
     made = view.fitted(cells.campaign.title, rows, shown, found.error)
-    return Answer({"values": shown, "error": found.error, "cells": rows}, parts_of(made, None), path)
+    return Answer({"values": shown, "error": found.error, "cells": rows}, [made], path)
 
 
 def predict(
@@ -86,23 +89,19 @@ def predict(
     Measured values are not read. The prediction is stored in predictions/ with digests of the model and of the cells. A
     registration is never changed: a new prediction is a new registration.
     """
-    from fairlane.campaign import view
-    from fairlane.campaign.predicting import predicted
-    from fairlane.campaign.registry import register, registered
-    from fairlane.cli.terminal import parts_of
-
-    _word(label)
+    if not label.replace("-", "").replace("_", "").isalnum():
+        raise refused("--label", "must be one word", label, "letters, digits, - and _")
     cells, wanted = _cells(folder, allow_code, nodes)
-    model = _model(cells, assignments)
-    registered(folder)  # an earlier one that has changed is an error now, not after hours
+    model = fitting.model_of(cells, assignments or ())
+    registry.registered(folder)  # an earlier one that has changed is an error now, not after hours
     with _executor(folder, out, workers, resume=resume, cpu_hours=cpu_hours, progress=not quiet) as executor:
         table = predicted(model, wanted, executor)
-    shown = parts_of(view.predicted(cells.campaign.title, table), None)
+    shown = view.predicted(cells.campaign.title, table)
     if try_out:
-        return Answer(table, shown, folder)
-    found = register(model, table, label, note, datetime.now().astimezone())
+        return Answer(table, [shown], folder)
+    found = registry.register(model, table, label, note, datetime.now().astimezone())
     data = {"registration": dict(found.meta), "cells": table}
-    return Answer(data, [*shown, f"Registered as {found.folder}."], found.folder)
+    return Answer(data, [shown, f"Registered as {found.folder}."], found.folder)
 
 
 def compare(
@@ -122,24 +121,17 @@ def compare(
     writes a table, a figure and a page. Cells without a registered prediction are refused. The exit code is 1 if a bar
     is not reached.
     """
-    from fairlane.campaign.comparing import compared
-    from fairlane.campaign.view import view
-    from fairlane.cli.terminal import parts_of
-    from fairlane.inputs.files import write_text
-    from fairlane.views.kinds import write_pictures
-    from fairlane.views.page import page
-
     cells, wanted = _cells(folder, allow_code, nodes)
     found = compared(cells, wanted, registration)
     target = folder_of(out or folder / "comparison")
     write_table(found.table, target / "cells.csv")
-    shown = view(found)
-    files = [target / "cells.csv", *write_pictures(shown, shown.pictures, target)]
-    write_text(target / "index.html", page(shown))
+    shown = view.view(found)
+    pictures = write_pictures(shown, shown.pictures, target)
+    files = [target / "cells.csv", *pictures, write(shown, target / "index.html")]
     code = ExitCode.DONE if found.holds else ExitCode.RUN_FAILED
     bars = {name: [{**vars(bar), "holds": bar.holds} for bar in of] for name, of in found.parts.items()}
     data = {"registration": found.registration.name, "bars": bars, "cells": found.table}
-    return Answer(data, parts_of(shown, None), target, [*files, target / "index.html"], code)
+    return Answer(data, [shown], target, files, code)
 
 
 def draw_map(
@@ -159,18 +151,12 @@ def draw_map(
     of points at which each cell is predicted right, and the parameters that decide it. The cells need a registered
     prediction first.
     """
-    from fairlane.campaign import view
-    from fairlane.campaign.registry import chosen
-    from fairlane.campaign.robustness import mapped
-    from fairlane.cli.terminal import parts_of
-    from fairlane.views.kinds import write_pictures
-
     cells, wanted = _cells(folder, allow_code, nodes)
-    _, every = chosen(cells, None)
+    _, every = registry.chosen(cells, None)
     unregistered = [cell for cell in wanted if not any(cell.key in one.keys for one in every)]
     if unregistered:
         raise refused("--nodes", f"no prediction is registered for {unregistered[0]}", nodes)
-    model = _model(cells, None)
+    model = fitting.model_of(cells)
     with _executor(
         folder, out, workers, resume=resume, cpu_hours=cpu_hours, progress=not quiet, partial=True
     ) as executor:
@@ -182,7 +168,7 @@ def draw_map(
     pictures = write_pictures(shown, shown.pictures, target)
     data = {"cells": found.cells, "indices": found.indices, "failed": list(found.failed), "excluded": found.excluded}
     code = ExitCode.RUN_FAILED if found.failed else ExitCode.DONE
-    return Answer(data, parts_of(shown, None), target, pictures, code)
+    return Answer(data, [shown], target, pictures, code)
 
 
 def script(
@@ -229,15 +215,11 @@ def script(
     aggressor. There is a batch script for each number of nodes, which runs its cells one after the other in one
     allocation. Copy the folder to the machine; in it, run make and submit each script with sbatch.
     """
-    from fairlane.campaign.namespaces import check, run
-    from fairlane.campaign.script import Options, campaign_of, write
-    from fairlane.testbed.file import TestbedFile
-
     one_of("--launcher", launcher, ("srun", "mpirun"))
-    found = campaign_of(folder, _wanted(nodes, sizes, bursts))
+    found = campaign_of(folder, wanted_of(nodes, sizes, bursts))
     file = TestbedFile.load(testbed) if testbed else None
     if file:
-        check(found, file)
+        namespaces.check(found, file)
     options = Options(
         system=system,
         launcher="mpirun" if file or launcher == "mpirun" else "srun",
@@ -252,10 +234,10 @@ def script(
         victim_level=service_level,
         aggressor_level=service_level if aggressor_level is None else aggressor_level,
     )
-    scripts = write(found, out, options)
+    scripts = write_scripts(found, out, options)
     if file:
         with exit_on_sigterm():  # the testbed is removed
-            run(out, scripts, file, report)
+            namespaces.run(out, scripts, file, report)
     counts = {script.name: sum(1 for cell in found.cells if script.stem == f"nodes-{cell.nodes}") for script in scripts}
     lines = [f"{name}: {plural(count, 'cell')}" for name, count in counts.items()]
     then = (
@@ -277,8 +259,6 @@ def read(
     Incomplete cells are named and omitted; a rank on a wrong node is an error. Of CRAB it knows a2a_comm_only
     (All-to-All), agtr_comm_only (All-Gather), inc_b (Incast) and their noise_ and bursty_noise_ aggressors.
     """
-    from fairlane.campaign.reading import read as read_results
-
     found = read_results(folder)
     paths = found.save(out)
     runs = found.measured["run"].n_unique()
@@ -290,31 +270,10 @@ def read(
     return Answer(data, lines, out, paths)
 
 
-def _cells(folder: Path, allow_code: bool, nodes: str | None = None) -> "tuple[Cells, Sequence[Cell]]":
+def _cells(folder: Path, allow_code: bool, nodes: str | None = None) -> tuple[Cells, Sequence[Cell]]:
     """The cells of a campaign, and those of the numbers of nodes that ``--nodes`` gives."""
-    from fairlane.campaign.cells import Cells
-    from fairlane.campaign.file import CampaignFile
-
     cells = Cells(CampaignFile.load(folder, allow_code=allow_code))
-    return cells, cells.of(_listed("--nodes", nodes, int, "numbers, as 8,16"))
-
-
-def _model(cells: "Cells", assignments: list[str] | None) -> "Model":
-    from fairlane.campaign.fitting import values_of
-    from fairlane.campaign.simulating import Model
-
-    given = {}
-    known = {one.name: one for one in cells.campaign.parameter}
-    for assignment in assignments or ():
-        name, _, value = assignment.partition("=")
-        if not value:
-            raise refused("--set", "has no value", assignment, "NAME=VALUE")
-        if name not in known:
-            raise ScenarioError(Problem.unknown("--set", "parameter", name, [*known], name))
-        given[name] = known[name].value_of(value)
-    model = Model(cells.campaign, cells, {**values_of(cells.campaign), **given})
-    model.check()
-    return model
+    return cells, cells.of(numbers_of("--nodes", nodes, int, "numbers, as 8,16"))
 
 
 @contextmanager
@@ -327,74 +286,20 @@ def _executor(
     cpu_hours: float | None,
     progress: bool,
     partial: bool = False,
-) -> "Iterator[Executor]":
-    from fairlane.tasks.executor import Executor
-    from fairlane.tasks.pools import open_pool
-    from fairlane.tasks.progress import TaskProgress
-    from fairlane.tasks.store import Store
-
-    started = datetime.now().astimezone()
-    name = f"{folder.resolve().name}-campaign"
+) -> Iterator[Executor]:
+    name = folder.resolve().name
     store = Store.open(
         "campaign",
-        name,
-        {"folder": folder.resolve().name},
+        f"{name}-campaign",
+        {"folder": name},
         {},
         code=["fairlane.campaign.simulating"],
         out=out,
-        started=started,
+        started=datetime.now().astimezone(),
         resume=resume,
         complete=lambda _folder: False,
     )
     limit = None if cpu_hours is None else cpu_hours * 3600
-    with (
-        TaskProgress(wanted=progress) as shown,
-        Executor(open_pool(workers), store, shown, first_failure_ends=not partial, cpu_limit_s=limit) as executor,
-    ):
-        executor.stage("simulating")
+    options = {"first_failure_ends": not partial, "cpu_limit_s": limit}
+    with simulating(open_pool(workers), store, progress=progress, **options) as executor:
         yield executor
-
-
-def _word(label: str) -> None:
-    if not label.replace("-", "").replace("_", "").isalnum():
-        raise refused("--label", "must be one word", label, "letters, digits, - and _")
-
-
-def _wanted(nodes: str | None, sizes: str | None, bursts: str | None) -> "Wanted":
-    from fairlane.campaign.script import MOST_BYTES, MOST_NODES, Wanted
-    from fairlane.units import DURATION, SIZE
-
-    def seconds(pair: str) -> tuple[float, float]:
-        burst, pause = (DURATION.parse(one.strip()) / 10**12 for one in pair.split(":"))
-        return burst, pause
-
-    size = 'sizes of 1 B or more, less than 2 GiB, as "512 B, 2 MiB"'
-    wanted = Wanted(
-        _listed("--nodes", nodes, int, f"numbers from 4 to {MOST_NODES}, as 8,16", lambda it: 4 <= it <= MOST_NODES),
-        _listed("--sizes", sizes, SIZE.parse, size, lambda it: 1 <= it <= MOST_BYTES),
-        _listed("--bursts", bursts, seconds, 'pairs of a burst and a pause, as "100 ms:1 us"', all),
-    )
-    if wanted.sizes and not wanted.nodes:
-        raise refused("--nodes", "is needed with --sizes", allowed="numbers of nodes, as 8,16")
-    if wanted.bursts and not wanted.sizes:
-        raise refused("--bursts", "needs --sizes: measured cells have bursts of their own", bursts)
-    return wanted
-
-
-def _listed(
-    option: str,
-    given: str | None,
-    parse: Callable[[str], _T],
-    allowed: str,
-    fits: Callable[[_T], bool] = lambda _: True,
-) -> list[_T]:
-    """The values of an option that takes a list. Raises ``ScenarioError``."""
-    if given is None:
-        return []
-    try:
-        found = [parse(word.strip()) for word in given.split(",")]
-    except ValueError:
-        found = []
-    if not found or not all(map(fits, found)):
-        raise refused(option, "cannot be used", given, allowed)
-    return found

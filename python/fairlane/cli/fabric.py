@@ -1,20 +1,23 @@
-"""Looking at fabrics: fabric describe, draw, import, export, compare."""
+"""Fabrics: fabric describe, draw, import, export and compare."""
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 from typer import Argument, Option
 
-from fairlane.cli.command import Answer, out_option, write_text
-from fairlane.cli.options import Assignments, TopologyName, refused, report
+from fairlane.cli.command import Answer, out_option
+from fairlane.cli.options import Assignments, TopologyName, quantity_of, refused, report
 from fairlane.errors import Problem, ScenarioError
-
-if TYPE_CHECKING:
-    from fairlane.fabric import Fabric, Wiring
+from fairlane.fabric import Fabric, read_wiring, survey
+from fairlane.fabric import compare as compare_fabrics
+from fairlane.fabric.export import FORMATS, PLUGINS
+from fairlane.inputs.files import write_text
+from fairlane.scenario.fabrics import fabric_named, spec_of, wiring_named
+from fairlane.units import BANDWIDTH
+from fairlane.views import fabric as views
 
 _SOURCE = "A scenario (.toml), a fabric's file as fabric import reads, a preset, or TOPOLOGY[:KEY=VALUE]..."
-
 _ScenarioOrTopology = Annotated[
     Path | None,
     Argument(
@@ -24,7 +27,7 @@ _ScenarioOrTopology = Annotated[
 ]
 
 
-def describe_fabric(
+def describe(
     scenario: _ScenarioOrTopology = None,
     topology: TopologyName = None,
     routing: Annotated[str | None, Option(help="A routing, with --topology; by default that of the topology.")] = None,
@@ -36,14 +39,11 @@ def describe_fabric(
     of the hosts to the other. For example: fairlane fabric describe --topology fat_tree --set hosts=64, or
     fairlane fabric describe edison, a preset
     """
-    from fairlane.cli.terminal import parts_of
-    from fairlane.views.fabric import described
-
-    found = _built(_chosen("fabric describe", scenario, topology, routing, assignments)).describe()
-    return Answer(found, parts_of(described(found), None))
+    found = Fabric.build(spec_of("fabric describe", scenario, topology, assignments or (), routing)).describe()
+    return Answer(found, [views.described(found)])
 
 
-def draw_fabric(
+def draw(
     scenario: _ScenarioOrTopology = None,
     topology: TopologyName = None,
     out: Annotated[Path, out_option("The picture: .png, .svg or .pdf.")] = Path("fabric.png"),
@@ -55,11 +55,11 @@ def draw_fabric(
     """
     from fairlane.plot.fabric import write_figure
 
-    path = write_figure(_built(_chosen("fabric draw", scenario, topology, None, assignments)), out)
+    path = write_figure(Fabric.build(spec_of("fabric draw", scenario, topology, assignments or ())), out)
     return Answer({"figure": path}, [str(path)], path)
 
 
-def import_fabric(
+def import_(
     file: Annotated[
         Path,
         Argument(
@@ -87,15 +87,7 @@ def import_fabric(
     Reports levels, shape, hosts per leaf, oversubscription and anomalies of the cabling. In a scenario:
     [fabric] topology = "imported", file = "NAME.fabric.json".
     """
-    from fairlane.cli.terminal import parts_of
-    from fairlane.fabric import read_wiring, survey
-    from fairlane.units import BANDWIDTH
-    from fairlane.views.fabric import surveyed
-
-    try:
-        rate = None if bandwidth is None else BANDWIDTH.parse(bandwidth)
-    except ValueError as error:
-        raise ScenarioError(Problem("--bandwidth", str(error), bandwidth)) from None
+    rate = None if bandwidth is None else quantity_of("--bandwidth", bandwidth, BANDWIDTH)
     wiring = read_wiring(file, tables, node_name_map, switches_only=switches_only, bandwidth=rate)
     found = survey(wiring)
     if tables:
@@ -103,12 +95,11 @@ def import_fabric(
     plain = file.with_suffix("") if file.suffix == ".xz" else file
     target = out or Path(f"{plain.stem}.fabric.json")
     wiring.save(target)
-    return Answer(
-        {**asdict(found), "file": target}, [*parts_of(surveyed(found, str(file)), None), f"Written: {target}"], target
-    )
+    shown = views.surveyed(found, str(file))
+    return Answer({**asdict(found), "file": target}, [shown, f"Written: {target}"], target)
 
 
-def export_fabric(
+def export(
     source: Annotated[
         Path | None,
         Argument(
@@ -140,8 +131,6 @@ def export_fabric(
     What the format has no place for is reported on standard error. All formats can be imported again, those of
     Slurm with single cables. For example: fairlane fabric export --topology fat_tree --set hosts=64 --ibsim -o net
     """
-    from fairlane.fabric.export import FORMATS, PLUGINS
-
     given = (ibnetdiscover, ibsim, topology_conf, topology_yaml, graphml, csv)
     chosen = [name for name, on in zip(FORMATS, given, strict=True) if on]
     if len(chosen) != 1:
@@ -153,17 +142,16 @@ def export_fabric(
             raise refused(option, "is an option of Slurm's files only", f"--{chosen[0]}", "with Slurm's files")
     if plugin not in PLUGINS:
         raise ScenarioError(Problem.unknown("--plugin", "plugin", plugin, PLUGINS, plugin))
-    wiring = _wiring("fabric export", source, topology, assignments)
+    wiring = wiring_named("fabric export", source, topology, assignments or ())
     written = form.write(wiring, merged=merged, plugin=plugin) if form.of_slurm else form.write(wiring)
-    for note in written.notes:
-        report(note)
+    report(*(() if wiring.source else wiring.remarks), *written.notes)
     if out is not None:
         write_text(out, written.text)
     shown = written.text.removesuffix("\n") if out is None else str(out)
     return Answer({"format": chosen[0], "file": out, "lines": written.text.splitlines()}, [shown], out)
 
 
-def compare_fabrics(
+def compare(
     first: Annotated[str, Argument(metavar="FIRST", help=_SOURCE)],
     second: Annotated[str, Argument(metavar="SECOND", help="The other fabric, likewise.")],
 ) -> Answer:
@@ -171,93 +159,5 @@ def compare_fabrics(
 
     For example: fairlane fabric compare edison-links.txt.xz cascade:preset=edison
     """
-    from fairlane.cli.terminal import parts_of
-    from fairlane.fabric import compare
-    from fairlane.views.fabric import compared
-
-    found = compare(_of_source(first), _of_source(second))
-    return Answer(found, parts_of(compared(found, first, second), None))
-
-
-def _built(spec: dict[str, Any]) -> "Fabric":
-    from fairlane.fabric import Fabric
-
-    return Fabric.build(spec)
-
-
-def _wiring(command: str, source: Path | None, topology: str | None, assignments: list[str] | None) -> "Wiring":
-    """The wiring of a fabric's file, or of a fabric that is built from a scenario or from options."""
-    from fairlane.fabric import read_wiring
-    from fairlane.fabric.export import wiring_of
-
-    if source is not None and source.suffix != ".toml" and topology is None:
-        if assignments:
-            words = f"{source} is taken for a fabric's file, which has no parameters"
-            raise refused("--set", words, ", ".join(assignments), "with a scenario or --topology")
-        return read_wiring(source)
-    wiring = wiring_of(_built(_chosen(command, source, topology, None, assignments)))
-    for remark in wiring.remarks:
-        report(remark)
-    return wiring
-
-
-def _of_source(source: str) -> "Fabric":
-    """The fabric that an argument of ``compare`` names."""
-    from fairlane.fabric import read_wiring
-
-    path = Path(source)
-    if path.suffix == ".toml":
-        return _built(_of_scenario(path, None))
-    if path.exists():
-        return read_wiring(path).fabric()
-    return _built(_of_table(*_named("fabric compare", source)))
-
-
-def _chosen(
-    command: str, scenario: Path | None, topology: str | None, routing: str | None, assignments: list[str] | None
-) -> dict[str, Any]:
-    """The fabric of a scenario or of options, as the simulator takes it."""
-    if (scenario is None) == (topology is None):
-        raise refused(command, "needs either a scenario or --topology")
-    if scenario is None:
-        return _of_table({"topology": topology, "routing": routing}, assignments)
-    if scenario.suffix not in (".toml", ".json") and not scenario.exists():
-        table, parameters = _named(command, str(scenario))
-        return _of_table({**table, "routing": routing}, [*parameters, *(assignments or ())])
-    if scenario.suffix == ".json":
-        return _of_table({"topology": "imported", "file": str(scenario), "routing": routing}, assignments)
-    return _of_scenario(scenario, assignments)
-
-
-def _named(command: str, name: str) -> tuple[dict[str, Any], list[str]]:
-    """The table of a fabric, and what is to be set in it: by the name of a preset, or as ``TOPOLOGY:KEY=VALUE``."""
-    from fairlane.errors import Problem, ScenarioError
-    from fairlane.inputs.parameters import entries
-
-    topology, *parameters = name.split(":")
-    schemas = {kind: entry.schema.get("properties", {}) for kind, entry in entries("topology").items()}
-    if parameters or topology in schemas:
-        return {"topology": topology}, parameters
-    presets = {kind: properties.get("preset", {}).get("enum", []) for kind, properties in schemas.items()}
-    kinds = [kind for kind, names in presets.items() if name in names]
-    if len(kinds) > 1:
-        several = " or ".join(f"{kind}:preset={name}" for kind in kinds)
-        raise refused(command, "is a preset of several topologies", name, several)
-    if not kinds:
-        known = [*schemas, *sorted({preset for names in presets.values() for preset in names})]
-        raise ScenarioError(Problem.unknown(command, "file, topology or preset", name, known, name))
-    return {"topology": kinds[0], "preset": name}, []
-
-
-def _of_scenario(scenario: Path, assignments: list[str] | None) -> dict[str, Any]:
-    from fairlane import Scenario
-    from fairlane.inputs import code
-
-    with code.listing():  # the fabric is all that is looked at
-        return Scenario.load(scenario, set=assignments or ()).fabric.spec
-
-
-def _of_table(table: dict[str, Any], assignments: list[str] | None) -> dict[str, Any]:
-    from fairlane.fabric.table import FabricTable
-
-    return FabricTable.read(table, assignments or ()).spec
+    found = compare_fabrics(*(fabric_named("fabric compare", source) for source in (first, second)))
+    return Answer(found, [views.compared(found, first, second)])

@@ -2,44 +2,39 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from typer import Argument, Option
 
 from fairlane.cli.command import Answer, completing, out_option
-from fairlane.cli.options import Assignments, drawn
+from fairlane.cli.options import Assignments
+from fairlane.inputs.code import allow_code
+from fairlane.inputs.problems import refusing
+from fairlane.pattern import Pattern, analyse, program_of
+from fairlane.scenario.models import Job
+from fairlane.views.files import write
+from fairlane.views.trace import view
 from fairlane.wording import plural
-
-if TYPE_CHECKING:
-    from fairlane.pattern import Pattern
-    from fairlane.scenario.models import Job
+from fairlane.workload.trace import read_trace
 
 _Picture = Annotated[Path | None, out_option("Draw the communication matrix too: .png, .svg, .pdf or .html.")]
 _Archive = Annotated[Path, Argument(metavar="FILE", help="An OTF2 or DUMPI archive, or a .tar.zst of one.")]
 
 
-def trace_describe(file: _Archive) -> Answer:
+def describe(file: _Archive) -> Answer:
     """Ranks, events, calls and bytes of a recorded trace.
 
     Also its collectives, communicators and neighbours, and how much of its CPU time was computation.
     """
-    from fairlane.cli.terminal import parts_of
-    from fairlane.views.trace import view
-    from fairlane.workload.trace import read_trace
-
     description = read_trace(file).describe()
-    return Answer(description, parts_of(view(description, str(file)), None))
+    return Answer(description, [view(description, str(file))])
 
 
-def trace_pattern(file: _Archive, out: _Picture = None) -> Answer:
+def pattern(file: _Archive, out: _Picture = None) -> Answer:
     """Who sends how much to whom in a recorded trace, and what kind of pattern that is.
 
     Nearest neighbour, many-to-many, or hybrid with the size of its local units; with the evidence.
     """
-    from fairlane.inputs.problems import refusing
-    from fairlane.scenario.models import Job
-    from fairlane.workload.trace import read_trace
-
     trace = read_trace(file)
     with refusing():
         return _answer(Job.model_validate({"trace": trace}), 0, str(trace), out)
@@ -63,26 +58,21 @@ def workload_pattern(
     One period of its iterations is looked at. For example: fairlane workload pattern mini_amg --ranks 64
     --set message_size="8 KiB"
     """
-    from fairlane.inputs.code import allow_code
-    from fairlane.scenario.models import Job
-
     own = [f"workload.{assignment}" for assignment in assignments or ()]
     with allow_code():  # it is what was asked for
         job = Job.read({"ranks": ranks, "workload": {"name": name}}, own)
     return _answer(job, ranks, f"{job.kind}, {plural(ranks, 'rank')}", out)
 
 
-def _answer(job: "Job", ranks: int, title: str, out: Path | None) -> Answer:
-    from fairlane.cli.terminal import parts_of
-    from fairlane.pattern import analyse, program_of
-    from fairlane.views.pattern import view
+def _answer(job: Job, ranks: int, title: str, out: Path | None) -> Answer:
+    from fairlane.views.pattern import view as pattern_view
 
     found = analyse(program_of(job.source, ranks))
-    shown = view(found, title)
-    return Answer(lambda: _facts(found), parts_of(shown, None), files=drawn(shown, out))
+    shown = pattern_view(found, title)
+    return Answer(lambda: _facts(found), [shown], files=[write(shown, out)] if out else ())
 
 
-def _facts(found: "Pattern") -> dict[str, Any]:
+def _facts(found: Pattern) -> dict[str, Any]:
     """A pattern for JSON, with the matrix."""
     traffic = found.traffic
     return {

@@ -1,22 +1,27 @@
-"""Reproducing papers: reproduce."""
+"""Reproductions of papers, and what their claims depend on: reproduce, robustness."""
 
 from collections.abc import Iterator
-from itertools import chain
-from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 from typer import Argument, Option
 
 from fairlane.cli.command import Answer, AsJson, ExitCode, Quiet, completing, out_option
-from fairlane.cli.mapping import draw_up
-from fairlane.cli.options import AllowCode, Dask, Workers, folder_for, refused, report, report_damaged, stored
-
-if TYPE_CHECKING:
-    from fairlane.cli.terminal import Part
-    from fairlane.reproduce import Reproduction
-    from fairlane.reproduce.verdicts import ClaimVerdict
+from fairlane.cli.options import AllowCode, Dask, Workers, folder_for, refused, report, report_damaged
+from fairlane.cli.terminal import Part
+from fairlane.inputs.code import allow_code as allowing
+from fairlane.reproduce import Reproduction, check_replicates, folder_of, plan
+from fairlane.reproduce import reproduce as perform
+from fairlane.reproduce.robustness import POINTS
+from fairlane.reproduce.robustness_output import CLAUSES, PICTURE, check_points, combine, map_robustness
+from fairlane.reproduce.written import written
+from fairlane.results.reproduction import ReproductionResults
+from fairlane.tasks.progress import TaskProgress
+from fairlane.tasks.store import Store
+from fairlane.views import times
+from fairlane.views.kinds import view_of
+from fairlane.views.robustness import papers
 
 
 def reproduce(
@@ -73,12 +78,11 @@ def reproduce(
     quiet: Quiet = False,
 ) -> Answer:
     """Run a paper's experiments and print its claims: paper, measured, holds."""
-    from fairlane.inputs.code import allow_code as allowing
-
     if space is not None and not robustness:
         raise refused("--space", "is what a robustness map varies", space, "with --robustness")
     if points is not None and not robustness:
         raise refused("--points", "is the number of points of a robustness map", points, "with --robustness")
+    shared: dict[str, Any] = {"cpu_hours": cpu_hours, "earlier": earlier or (), "workers": workers, "dask": dask}
     if robustness:
         others = {
             "--only": only,
@@ -99,23 +103,9 @@ def reproduce(
                 allowed="--space, --points, --cpu-hours, --with, --resume, --out",
             )
         with allowing(allow_code):
-            return draw_up(
-                paper,
-                out,
-                space=space,
-                points=points,
-                cpu_hours=cpu_hours,
-                earlier=earlier or (),
-                resume=resume,
-                workers=workers,
-                dask=dask,
-                quiet=quiet,
+            return _draw_map(
+                paper, out, space, POINTS if points is None else points, resume=resume, quiet=quiet, **shared
             )
-    from fairlane.reproduce import check_replicates, plan
-    from fairlane.reproduce import reproduce as perform
-    from fairlane.tasks.progress import TaskProgress
-    from fairlane.tasks.store import Store
-
     check_replicates(replicates, cpu_hours, first_replicate, earlier=bool(earlier))
     if dask:
         report(f"connecting to the Dask scheduler at {dask}")
@@ -133,105 +123,78 @@ def reproduce(
         )
     parts = [chosen.name, variant, "quick" if quick else None]
     folder = out or Path("runs") / "-".join(part for part in parts if part)
-    store = Store(folder)
-    if (there := store.digests()) and not resume:
-        raise refused("--out", "has cells already: --resume goes on with them", str(folder))
-    if store.foreign():
-        raise refused("--out", "holds other files", str(folder), "a folder that is new or empty")
+    there = _stored(folder, resume=resume)
     if chosen.left_out and not (as_json or quiet):
         typer.echo("Scaled or left out:")
         for words in dict.fromkeys(chosen.left_out.values()):
             typer.echo(f"  {', '.join(name for name, of in chosen.left_out.items() if of == words)}: {words}")
     with allowing(allow_code), folder_for(folder), TaskProgress(wanted=not quiet) as shown:
         shown.stage("reproducing")
-        found = perform(
-            chosen,
-            folder,
-            shown,
-            workers=workers,
-            dask=dask,
-            replicates=replicates,
-            cpu_hours=cpu_hours,
-            earlier=earlier or (),
-        )
+        found = perform(chosen, folder, shown, replicates=replicates, **shared)
     report_damaged(found.damaged, folder)
-    _report_not_written(found)
+    report(*map(str, found.not_written))
     rest = found.replication.rest
     return Answer(
         {
             "folder": folder,
-            "claims": [_facts(one) for one in found.verdicts],
+            "claims": [written(one) for one in found.verdicts],
             "left_out": chosen.left_out,
             "not_written": [str(problem) for problem in found.not_written],
             "not_run": {name: {"replicates": count, "cpu_s": cpu} for name, (count, cpu) in rest.items()},
         },
-        chain(_shown(folder), _time(found, len(there)), stored(folder)),
-        folder,
+        _text(found, folder, there),
         code=ExitCode.RUN_FAILED if found.failed or found.not_written else ExitCode.DONE,
+        folder=folder,
     )
 
 
-def _shown(folder: Path) -> "Iterator[Part]":
-    """The claims and their numbers."""
-    from fairlane.cli.terminal import parts_of
-    from fairlane.results.reproduction import ReproductionResults
-    from fairlane.views.kinds import view_of
-
-    yield from parts_of(view_of([ReproductionResults.load(folder)]), None)
-
-
-def _report_not_written(found: "Reproduction") -> None:
-    for problem in found.not_written:
-        report(str(problem))
+def _stored(folder: Path, *, resume: bool) -> int:
+    """How many cells a folder has. Raises ``ScenarioError`` if it is not for these."""
+    store = Store(folder)
+    if (there := store.digests()) and not resume:
+        raise refused("--out", "has cells already: --resume goes on with them", str(folder))
+    if store.foreign():
+        raise refused("--out", "holds other files", str(folder), "a folder that is new or empty")
+    return len(there)
 
 
-def _facts(one: "ClaimVerdict") -> dict[str, object]:
-    from fairlane.reproduce import Verdict
-
-    claim = {"id": one.claim.id, "where": one.claim.where, "claim": one.claim.claim}
-    first = one.judged[min(one.judged)]
-    findings = [
-        {
-            "measured": it.words,
-            "value": None if isnan(it.value) else it.value,
-            "low": it.low,
-            "high": it.high,
-            "reported": it.reported or None,
-            "holds": it.holds,
-        }
-        for it in first.findings
-    ]
-    clauses = [
-        {
-            "clause": clause.number + 1,
-            "verdict": clause.verdict,
-            "replicates": clause.replicates,
-            "in_band": clause.held,
-            "numbers": [{"measured": it.label, "values": it.values} for it in clause.numbers],
-        }
-        for clause in one.clauses
-    ]
-    return {
-        **claim,
-        "verdict": one.ending,
-        "line": one.line,
-        "replicates": one.complete,
-        "holds": {Verdict.HOLDS: True, Verdict.CONTRADICTED: False}.get(one.ending),
-        "scaled": bool(first.scaled),
-        "findings": findings,
-        "clauses": clauses,
-        "missing": list(one.missing),
-    }
-
-
-def _time(found: "Reproduction", there: int) -> Iterator[str]:
-    """What the runs have taken, whenever they were computed, and what was stored before."""
-    from fairlane.wording import seconds
-
+def _text(found: Reproduction, folder: Path, there: int) -> Iterator[Part]:
+    yield view_of([ReproductionResults.load(folder)])
     wall, cpu = (sum(getattr(one, key) for one in found.done) for key in ("seconds", "cpu"))
-    yield f"{len(found.done)} runs took {seconds(wall)}, {seconds(cpu)} of processor time, summed over workers."
-    if there:
-        yield f"{there - found.unused} of them were stored already."
-    if found.unused:
-        words = "not used: of other settings, or computed by another version of the simulator"
-        yield f"{found.unused} stored runs are {words}."
+    yield from times.of_reproduction(len(found.done), wall, cpu, stored=there, unused=found.unused)
+
+
+def robustness(
+    folders: Annotated[list[Path], Argument(metavar="FOLDER...", help="Folders of reproduce --robustness.")],
+    out: Annotated[Path | None, out_option("Folder of the figure and the table.", "DIR")] = None,
+) -> Answer:
+    """Show what several papers' clauses depend on: one figure and one table of their robustness maps."""
+    folder = out or Path("runs") / "robustness"
+    found = combine(folders, folder)
+    return Answer(found.to_dicts(), [papers(found)], folder, files=[folder / CLAUSES, folder / f"{PICTURE}.png"])
+
+
+def _draw_map(
+    paper: str,
+    folder: Path | None,
+    space: str | None,
+    points: int,
+    *,
+    resume: bool,
+    quiet: bool,
+    **shared: Any,
+) -> Answer:
+    """Runs the points of a paper's robustness map and shows it: what ``reproduce --robustness`` does."""
+    check_points(points, shared["cpu_hours"])
+    of = folder_of(paper)
+    out = folder or Path("runs") / f"{of.name}-robustness{f'-{space}' if space else ''}"
+    _stored(out, resume=resume)
+    with folder_for(out), TaskProgress(wanted=not quiet) as shown:
+        found, damaged = map_robustness(of, out, shown, space=space, points=points, **shared)
+    report_damaged(damaged, out)
+    return Answer(
+        {"folder": out, "clauses": found.clauses.to_dicts(), "failed": found.failed},
+        [view_of([found.results])],
+        code=ExitCode.RUN_FAILED if found.failed else ExitCode.DONE,
+        folder=out,
+    )

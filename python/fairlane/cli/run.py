@@ -1,28 +1,80 @@
-"""Running a controller on a scenario: control."""
+"""Simulating a scenario: run, and control with a controller of service levels."""
 
 import json
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import polars as pl
 import typer
 from typer import Option
 
-from fairlane.cli.command import Answer, AsJson, Quiet, Seed, completing, out_option
+from fairlane import Scenario, runner
+from fairlane.cli.command import Answer, AsJson, ExitCode, Quiet, Seed, completing, out_option
 from fairlane.cli.options import (
     AllowCode,
     Assignments,
     ScenarioFile,
     Threads,
-    duration_of,
     folder_for,
     fresh,
+    quantity_of,
     refused,
-    threads_of,
+    report,
 )
+from fairlane.controller import Outcome, controller_of, row_of
+from fairlane.controller import control as controlled
+from fairlane.controller.loop import mode_of
+from fairlane.inputs import code
+from fairlane.results.manifest import MANIFEST, seal
+from fairlane.results.store import new_folder
+from fairlane.scenario.estimate import free_cores
+from fairlane.views import times
+from fairlane.views.control import period_row
+from fairlane.views.control import view as control_view
+from fairlane.views.files import write
+from fairlane.views.model import View
+from fairlane.views.run import view
+from fairlane.wording import percent, plural
 
-if TYPE_CHECKING:
-    from fairlane.controller import Outcome
-    from fairlane.views.model import View
+
+def run(
+    scenario: ScenarioFile,
+    assignments: Assignments = None,
+    seed: Seed = None,
+    duration: Annotated[str | None, Option(help='Replace the simulated time, e.g. "60 ms".')] = None,
+    out: Annotated[Path | None, out_option("Folder of the run; by default a new one in runs/.", "DIR")] = None,
+    allow_code: AllowCode = False,
+    threads: Threads = None,
+    isolated: Annotated[bool, Option(help="Also simulate each job alone, to compute its throughput change W.")] = True,
+    leave_one_out: Annotated[
+        bool, Option("--leave-one-out", help="Also simulate all jobs without each, to attribute lost time.")
+    ] = False,
+    live: Annotated[bool, Option(help="Let fairlane serve show the run in progress, and stop it.")] = True,
+    quiet: Quiet = False,
+) -> Answer:
+    """Simulate a scenario and show which jobs slow each other down."""
+    loaded = Scenario.load(scenario, set=assignments or (), seed=seed, duration=duration, allow_code=allow_code)
+    folder = new_folder(loaded.name, datetime.now().astimezone(), out)
+    most = _threads(threads)
+    found = runner.run(
+        loaded,
+        out=folder,
+        isolated=isolated,
+        leave_one_out=leave_one_out or None,
+        threads=most,
+        progress=not quiet,
+        figures=True,
+        live=live,
+    )
+    tables = {"jobs": found.jobs, "interference": found.interference}
+    tables |= {} if found.lost_time is None else {"lost_time": found.lost_time}
+    return Answer(
+        {"folder": found.folder, **found.meta.model_dump(), **tables},
+        [view({"": found}, charts=False), *times.of_run(found)],
+        code=ExitCode.INTERRUPTED if found.meta.partial else ExitCode.DONE,
+        folder=found.folder,
+    )
 
 
 def control(
@@ -55,28 +107,18 @@ def control(
     The seed is also that of the jobs' variants in episodes, where it is 1 by default. With --threads N, N episodes are
     simulated at the same time; online, each simulation runs on N threads.
     """
-    from fairlane import Scenario
-    from fairlane.cli.terminal import parts_of
-    from fairlane.controller import control as perform
-    from fairlane.controller import controller_of, row_of
-    from fairlane.controller.loop import mode_of
-    from fairlane.inputs import code
-    from fairlane.views.control import view
-
     loaded = Scenario.load(scenario, set=assignments or (), seed=seed, allow_code=allow_code).with_background()
     with code.allow_code(allow_code):
         made = controller_of({**_parameters(parameters or []), "name": controller})
-    span = duration_of("--period", period)
-    if span == 0:
-        raise refused("--period", "out of range", period, "above 0")
+    span = quantity_of("--period", period, positive=True)
     if draws is not None and mode_of(mode) == "online":
         raise refused("--draws", "has an effect in episodes only", draws, "--mode episodes")
     fresh(out)
     outcomes: list[Outcome] = []
     with folder_for(out):
         own = 1 if seed is None else seed
-        most = threads_of(threads) if mode_of(mode) == "online" else threads
-        found = perform(
+        most = _threads(threads) if mode_of(mode) == "online" else threads
+        found = controlled(
             loaded, made, mode=mode_of(mode), period=span, periods=periods, seed=own, draws=draws, threads=most
         )
         for outcome in found:
@@ -87,19 +129,14 @@ def control(
                 typer.echo(f"{'period':>6}  {'state':8} {'adopted':7} {'mean':>7} {'worst':>7} {'best':>7}")
             typer.echo(_line(outcome))
         rows = [row_of(outcome, job) for outcome in outcomes for job in outcome.jobs]
-        shown = view(outcomes, f"{loaded.name}: {controller}")
+        shown = control_view(outcomes, f"{loaded.name}: {controller}")
         if out is not None:
             _store(out, rows, shown)
-    return Answer({"folder": out, "periods": rows}, parts_of(shown, out), out)
+    return Answer({"folder": out, "periods": rows}, [shown], folder=out)
 
 
-def _store(out: Path, rows: list[dict[str, Any]], made: "View") -> None:
+def _store(out: Path, rows: list[dict[str, Any]], made: View) -> None:
     """The table, the picture, the page and the manifest; all or none of them."""
-    import polars as pl
-
-    from fairlane.results.manifest import MANIFEST, seal
-    from fairlane.views.files import write
-
     table, picture, page = out / "periods.parquet", out / "improvement.png", out / "control.html"
     try:
         pl.DataFrame(rows, infer_schema_length=None).write_parquet(table)
@@ -126,10 +163,15 @@ def _parameters(given: list[str]) -> dict[str, Any]:
     return found
 
 
-def _line(outcome: "Outcome") -> str:
-    from fairlane.views.control import period_row
-    from fairlane.wording import percent
-
+def _line(outcome: Outcome) -> str:
     row = period_row(outcome)
     shown = " ".join(f"{percent(row[name], signed=True):>7}" for name in ("mean", "worst", "best"))
     return f"{row['period']:6}  {row['state']:8} {row['adopted']:7} {shown}"
+
+
+def _threads(given: int | None) -> int | None:
+    """The number of threads that ``--threads`` gives, with a warning if it is more than there are free cores."""
+    if given is not None and given > (free := free_cores()):
+        cores = plural(free, "core is", "cores are")
+        report(f"--threads {given}: {cores} free; threads that share a core are slow, up to 50 times slower than one")
+    return given

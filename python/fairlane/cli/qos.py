@@ -1,0 +1,257 @@
+"""QoS settings for OpenSM and from it: qos export, qos import, qos apply, and sm check by a real subnet manager."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import tomlkit
+import typer
+from typer import Argument, Option
+
+from fairlane import Scenario
+from fairlane.agent.apply import FILE, Applier, ApplyConfig, alone
+from fairlane.cli.command import Answer, ExitCode, completing, out_option, write_folder
+from fairlane.cli.options import AllowCode, Assignments, fresh, one_of, quantity_of, refused, report
+from fairlane.fabric import read_wiring
+from fairlane.inputs.files import write_text
+from fairlane.opensm import Policy, qos_table, read_options, read_policy, share_notes
+from fairlane.opensm import export as opensm_files
+from fairlane.opensm.check import ENGINES, PAIRS, check_lanes, find_programs
+from fairlane.opensm.check import check as check_subnet
+from fairlane.opensm.ports import hosts_of_groups
+from fairlane.results.store import SCENARIO, file_of_run
+from fairlane.scenario import Resolved
+from fairlane.signals import exit_on_sigterm, temporary_folder
+from fairlane.views import qos as views
+
+
+def export(
+    source: Annotated[Path, Argument(metavar="SCENARIO|RUN", help="A scenario (.toml), or the folder of a run.")],
+    opensm: Annotated[Path, Option("--opensm", metavar="DIR", help="A new or empty folder for the files.")],
+    assignments: Assignments = None,
+    guids: Annotated[
+        Path | None,
+        Option(
+            metavar="DUMP",
+            help="Name ports by GUID, not NodeDescription: output of ibnetdiscover, or fabric import's file.",
+        ),
+    ] = None,
+    data_vls: Annotated[int, Option("--data-vls", min=1, max=15, help="Data lanes that the switches have.")] = 15,
+    vlarb_entries: Annotated[
+        int,
+        Option(
+            "--vlarb-entries",
+            min=1,
+            max=64,
+            help="Entries of each VL arbitration table of a port: VLArbLowCap of smpquery portinfo.",
+        ),
+    ] = 64,
+    policy_file: Annotated[
+        str, Option("--policy-file", metavar="PATH", help="Path of the policy on OpenSM's machine.")
+    ] = "/etc/opensm/qos-policy.conf",
+    grants: Annotated[
+        list[str] | None,
+        Option(
+            "--for",
+            metavar="JOB=account:NAME[,qos:NAME][,partition:NAME]",
+            help="Jobs of Slurm that get the level of this job; can be given many times.",
+        ),
+    ] = None,
+    approximate: Annotated[
+        bool, Option("--approximate", help="Approximate what a cluster cannot do, with a note, instead of refusing it.")
+    ] = False,
+    allow_code: AllowCode = False,
+) -> Answer:
+    """Write the QoS of a scenario for OpenSM, MPI libraries and Slurm.
+
+    The folder has opensm.conf (QoS options), qos-policy.conf, env/JOB.sh (lines that set a job's level) and scripts for
+    Slurm. For example: fairlane qos export two-jobs.toml --opensm qos
+    """
+    fresh(opensm, "--opensm")
+    found = opensm_files(
+        _resolved(source, assignments, allow_code=allow_code),
+        approximate=approximate,
+        data_lanes=data_vls,
+        dump=read_wiring(guids) if guids else None,
+        policy_file=policy_file,
+        entries=vlarb_entries,
+        grants=grants or (),
+    )
+    report(*found.notes)
+    write_folder(opensm, found.files, "--opensm")
+    paths = [opensm / name for name in found.files]
+    return Answer(
+        {
+            "levels": found.levels,
+            "settings": found.settings,
+            "shares": found.shares,
+            "notes": found.notes,
+            "files": paths,
+        },
+        [*views.exported(found), *map(str, paths)],
+        opensm,
+    )
+
+
+def import_(
+    file: Annotated[Path, Argument(metavar="OPENSM_CONF", help="OpenSM's options, as opensm.conf.")],
+    policy: Annotated[Path | None, Option(metavar="FILE", help="The QoS policy, as qos-policy.conf.")] = None,
+    fabric: Annotated[
+        Path | None, Option(metavar="FILE", help="The fabric that the policy is for, as fabric import reads it.")
+    ] = None,
+    data_vls: Annotated[int, Option("--data-vls", min=1, max=15, help="Data lanes that the ports have.")] = 15,
+    out: Annotated[Path | None, out_option("Where to write the table; by default it is printed.")] = None,
+) -> Answer:
+    """Read OpenSM's QoS options as the table [qos] of a scenario.
+
+    With --policy its default level becomes qos.default, and comments list the levels of its port groups; with --fabric
+    also their hosts. For example: fairlane qos import /etc/opensm/opensm.conf
+    """
+    settings, notes, _ = read_options(file)
+    if fabric is not None and policy is None:
+        raise refused("--fabric", "goes with --policy", str(fabric))
+    rules = read_policy(policy) if policy else Policy((), {}, ())
+    groups = list(rules.lines(hosts_of_groups(rules, read_wiring(fabric), policy) if policy and fabric else {}))
+    table, changes = qos_table(settings, rules.default, data_vls)
+    changes += share_notes(settings.in_force(data_vls))
+    report(*notes, *rules.notes, *changes)
+    arbiter = tomlkit.inline_table()
+    arbiter.update(table["arbiter"])
+    text = tomlkit.dumps({"qos": {**table, "arbiter": arbiter}})
+    text = "".join(f"# {line}\n" for line in groups) + text
+    if out is not None:
+        write_text(out, text)
+    data = {"qos": table, "groups": groups, "notes": [*notes, *rules.notes, *changes], "file": out}
+    return Answer(data, [text.removesuffix("\n") if out is None else str(out)], out)
+
+
+def apply(
+    folder: Annotated[Path, Argument(metavar="DIR", help="The folder that qos export has written.")],
+    once: Annotated[bool, Option("--once", help="Put in force what the jobs that run now have, and end.")] = False,
+    undo: Annotated[bool, Option("--undo", help="Take all levels back, and end.")] = False,
+    allow_code: AllowCode = False,
+) -> Answer:
+    """Keep the service levels of Slurm's jobs in OpenSM's policy: on the machine of OpenSM, as its user.
+
+    Levels go by account, QOS and partition (levels.tsv); prolog.sh and epilog.sh report the jobs. Changes within
+    `interval` of apply.toml are made together. SIGTERM ends it, and levels stay in force until the next start or
+    --undo. For example: fairlane qos apply /etc/opensm/fairlane
+    """
+    config = ApplyConfig.from_file(folder / FILE, allow_code=allow_code)
+    applier = Applier(config, report=typer.echo)
+    applier.start()
+    with alone(config.running):
+        if undo:
+            applier.withdraw()
+        elif once:
+            return Answer(code=ExitCode.RUN_FAILED if applier.look() else ExitCode.DONE)
+        else:
+            signal.signal(signal.SIGTERM, lambda *_: applier.stop())
+            applier.run()
+    return Answer()
+
+
+def check(
+    source: Annotated[
+        Path,
+        Argument(
+            metavar="SCENARIO|DIR", help="A scenario (.toml), the folder of a run, or one that qos export has written."
+        ),
+    ],
+    assignments: Assignments = None,
+    engine: Annotated[
+        str | None,
+        Option(
+            metavar="NAME",
+            help="Routing engine of OpenSM, e.g. ftree; by default it loads the forwarding tables of the simulator.",
+            autocompletion=completing("fairlane.opensm.check:ENGINES"),
+        ),
+    ] = None,
+    routes_out: Annotated[
+        Path | None,
+        Option("--routes-out", metavar="FILE", help="Write OpenSM's forwarding tables for fabric import --tables."),
+    ] = None,
+    guids: Annotated[
+        Path | None,
+        Option(metavar="DUMP", help="GUIDs and LIDs of the fabric: output of ibnetdiscover, or fabric import's file."),
+    ] = None,
+    pairs: Annotated[
+        int | None,
+        Option(min=1, metavar="NUMBER", help="Path records to read at most, evenly spaced; by default 20,000."),
+    ] = None,
+    timeout: Annotated[str, Option(help="How long OpenSM may take to set up the subnet.")] = "30 min",
+    keep: Annotated[
+        Path | None, Option(metavar="DIR", help="A new or empty folder for the files and logs of ibsim and OpenSM.")
+    ] = None,
+    revert: Annotated[
+        bool, Option("--revert", help="At the end revert the settings as revert/ does, and read the ports again.")
+    ] = False,
+    approximate: Annotated[
+        bool, Option("--approximate", help="Approximate what a cluster cannot do, as qos export does.")
+    ] = False,
+    allow_code: AllowCode = False,
+) -> Answer:
+    """Have a real OpenSM read exported QoS settings, read back what it sets in every port, and compare.
+
+    The subnet is simulated by ibsim. Compared are the shares of links, the tables of VL arbitration, SL2VL, service
+    levels of path records and forwarding tables; the exit code is 1 if one differs.
+    For example: fairlane sm check two-jobs.toml
+    """
+    if engine is not None:
+        one_of("--engine", engine, ENGINES)
+    limit = quantity_of("--timeout", timeout) * 1e-12
+    if keep is not None:
+        fresh(keep, "--keep")
+    find_programs()
+    with _folder(keep) as folder:
+        if (source / "opensm.conf").exists():
+            given = {"--set": assignments, "--guids": guids, "--approximate": approximate, "--allow-code": allow_code}
+            if option := next((option for option, value in given.items() if value), None):
+                raise refused(option, "the folder has exported settings already", str(source), "with a scenario")
+            exported = source.absolute()
+        else:
+            exported = folder / "exported"
+            resolved = _resolved(source, assignments, allow_code=allow_code)
+            files = opensm_files(resolved, approximate=approximate, dump=read_wiring(guids) if guids else None)
+            check_lanes(files.settings, "qos.sl2vl")
+            report(*files.notes)
+            write_folder(exported, files.files, "--keep")
+        found = check_subnet(exported, folder, engine=engine, pairs=pairs or PAIRS, timeout_s=limit, revert=revert)
+    report(*found.notes)
+    if routes_out is not None:
+        write_text(routes_out, found.routes)
+    data = {
+        "equal": not found.differences,
+        "compared": found.counts,
+        "differences": found.differences,
+        "notes": found.notes,
+        "routing_engine": found.engine,
+        "up_s": found.up_s,
+        "read_s": found.read_s,
+        "routes": routes_out,
+    }
+    code = ExitCode.RUN_FAILED if found.differences else ExitCode.DONE
+    return Answer(data, [views.checked(found)], files=[routes_out] if routes_out else [], code=code)
+
+
+@contextmanager
+def _folder(keep: Path | None) -> Iterator[Path]:
+    """The folder of all files; SIGTERM ends the command as an error does, with its processes and temporary files."""
+    with exit_on_sigterm():
+        if keep is not None:
+            keep.mkdir(parents=True, exist_ok=True)
+            yield keep.absolute()
+        else:
+            with temporary_folder("fairlane-sm-") as made:
+                yield made
+
+
+def _resolved(source: Path, assignments: list[str] | None, *, allow_code: bool) -> Resolved:
+    """The scenario, or that of a run, with the hosts of its jobs; nothing is simulated."""
+    if source.is_dir():
+        if assignments:
+            raise refused("--set", "a run has its settings already", ", ".join(assignments), "with a scenario")
+        source = file_of_run(source, SCENARIO)
+    return Scenario.load(source, set=assignments or (), allow_code=allow_code).decide()

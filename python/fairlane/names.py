@@ -1,0 +1,78 @@
+"""Everything that inputs can name: the simulator's tables, and the registries that plug-ins extend."""
+
+from collections.abc import Mapping
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any
+
+from fairlane.errors import Problem, ScenarioError
+
+if TYPE_CHECKING:  # the help of commands has the kinds
+    from fairlane.inputs.parameters import Entry
+    from fairlane.inputs.registry import Registry
+
+REGISTRIES = {
+    "workloads": "fairlane.workload:WORKLOADS",
+    "imbalances": "fairlane.workload.imbalance:IMBALANCES",
+    "patterns": "fairlane.workload.destinations:PATTERNS",
+    "placements": "fairlane.placement:PLACEMENTS",
+    "mappings": "fairlane.placement.mapping:MAPPINGS",
+    "strategies": "fairlane.qos:STRATEGIES",
+    "models": "fairlane.scenario.simulators:MODELS",
+    "controllers": "fairlane.controller:CONTROLLERS",
+    "allocators": "fairlane.placement:ALLOCATORS",
+    "figures": "fairlane.plot:FIGURES",
+    "papers": "fairlane.reproduce:PAPERS",
+    "backends": "fairlane.agent.backends:BACKENDS",
+}
+"""The registry of each kind that plug-ins can extend."""
+SIMULATOR = {
+    "topologies": "topology",
+    "routings": "routing",
+    "arbiters": "arbiter",
+    "switches": "switch",
+    "switch_allocators": "allocator",
+    "transports": "transport",
+    "faults": "fault",
+}
+"""The simulator's table of each kind."""
+KINDS = (*SIMULATOR, "collectives", *REGISTRIES)
+"""Everything that can be listed."""
+
+
+def entries_of(kind: str) -> "Mapping[str, Entry]":
+    """What there is of a kind, by name."""
+    from fairlane.inputs.parameters import Entry, collectives, entries
+
+    if kind == "collectives":
+        return {
+            f"{call} {name}": Entry(f"{call} {name}", summary)
+            for call, names in collectives().items()
+            for name, summary in names.items()
+        }
+    if kind in SIMULATOR:
+        return entries(SIMULATOR[kind])
+    found: Mapping[str, Entry] = _registry(kind).entries()
+    if kind == "placements":
+        found = resolve_name("fairlane.placement:entries")()
+    if kind == "figures":  # those that Matplotlib or plug-ins draw, and the pictures of views
+        pictures = [one.pictures for one in resolve_name("fairlane.views.kinds:KINDS").values()]
+        found = {**found, **{name: Entry(name, words) for one in pictures for name, words in one.items()}}
+    return found
+
+
+def entry_of(kind: str, name: str) -> "Entry":
+    """What there is by one name, also ``file.py:Name``. Raises ``ScenarioError`` if there is nothing."""
+    from fairlane.inputs.problems import refusing
+
+    known = entries_of(kind)
+    if name in known:
+        return known[name]
+    if kind in REGISTRIES:
+        with refusing("list"):
+            return _registry(kind).entry(name)
+    raise ScenarioError(Problem.unknown("list", kind, name, list(known), name))
+
+
+def _registry(kind: str) -> "Registry[Any]":
+    found: Registry[Any] = resolve_name(REGISTRIES[kind])
+    return found

@@ -1,0 +1,86 @@
+"""Two results compared job by job: changes with their intervals, what is beyond noise, and what limits it."""
+
+from collections.abc import Iterator, Sequence
+
+from fairlane.comparison import Comparison
+from fairlane.comparison.changes import LATENCY, summary
+from fairlane.views.model import View
+from fairlane.views.tables import Bad, Column, Estimated, Faint, Good, Row, Table, change, columns
+from fairlane.wording import listed, plural, seconds, with_half_width
+
+_MOST_KEYS = 8
+"""Of scenarios, that are listed where they differ."""
+_OVER = {"iterations": "other iterations on the same hosts", "placement": "placements", "seed": "seeds"}
+
+
+def view(found: Comparison) -> View:
+    """The changes of jobs from the first to the second result."""
+    facts = [f"A: {found.first.name}", f"B: {found.second.name}"]
+    if (mean := found.overall) is not None:
+        shown = with_half_width(mean.value, mean.low, mean.high, change)
+        facts.append(f"Mean of all jobs over {_OVER[found.replicates]}: {shown}")
+    return View(
+        title=f"{found.second.name} against {found.first.name}",
+        headline=summary(found),
+        facts=facts,
+        parts=[_table(found)],
+        remarks=list(_notes(found)),
+    )
+
+
+def _table(found: Comparison) -> Table:
+    several = [
+        Column(name, name, left=True)
+        for name in ("condition", "treatment")
+        if found.table[name].null_count() < found.table.height
+    ]
+    latencies = (found.table["of"] == LATENCY).any()
+    of = "time per\niteration, or latency" if latencies else "time per\niteration"
+    shown = [
+        *several,
+        Column("job", "name", left=True),
+        Column("workload", "workload", left=True, wrap=True),
+        *columns(seconds, before=f"A: {of}", after=f"B: {of}"),
+        Column("change", Estimated("change", _change)),
+        Column("verdict", _verdict, left=True),
+    ]
+    about = f"Change of throughput, B against A. ±: 95% interval over {_OVER[found.replicates]}."
+    if latencies:
+        about += " Of jobs without iterations: mean message latency; positive where it is lower in B."
+    return Table(shown, found.table.to_dicts(), note=about, sentence=summary(found))
+
+
+def _change(row: Row) -> str:
+    kind = Faint if not row["beyond_noise"] else Good if row["change"] > 0 else Bad
+    return kind(with_half_width(row["change"], row["change_low"], row["change_high"], change))
+
+
+def _verdict(row: Row) -> str | None:
+    if row["beyond_noise"] is None:
+        return None
+    better, worse = ("lower latency", "higher latency") if row["of"] == LATENCY else ("faster", "slower")
+    return (better if row["change"] > 0 else worse) if row["beyond_noise"] else "within noise"
+
+
+def _notes(found: Comparison) -> Iterator[str]:
+    """What limits the comparison."""
+    if found.differs:
+        yield f"The scenarios differ in {_several(found.differs)}."
+    if found.points is not None and found.points[0] < max(found.points):
+        common, first, second = found.points
+        yield f"Compared at the {plural(common, 'point')} that both have; A has {first}, B {second}."
+    if found.without:
+        yield f"Nothing to compare, no iterations or messages in common: {listed(found.without)}."
+    if found.moved:
+        words = f"On other hosts in B: {listed(found.moved)}. What other placements would give is not part of"
+        yield f"{words} the intervals; two studies with several placements would show it."
+    if found.only_in_one:
+        yield f"Only in one of the two: {listed(found.only_in_one)}."
+    if found.failed:
+        yield f"Failed in one of the two, and not compared: {listed(found.failed)}."
+
+
+def _several(keys: Sequence[str]) -> str:
+    """The first keys, and how many more there are."""
+    shown = [*keys[:_MOST_KEYS]]
+    return listed([*shown, f"{plural(len(keys) - len(shown), 'further key')}"] if len(keys) > len(shown) else shown)

@@ -1,0 +1,48 @@
+"""The links of a cluster that are hot by their counters, the jobs that share them, and the roots of congestion."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import asdict
+
+from fairlane.counters import HotLink
+from fairlane.fabric.congestion import Root
+from fairlane.views.congestion import UNSATURATED, roots_table
+from fairlane.views.model import View
+from fairlane.views.tables import Column, Table, fixed
+from fairlane.wording import data_size, percent, plural
+
+MOST = 20
+"""Links that a terminal shows."""
+_COLUMNS = (
+    Column("link", "link"),
+    Column("role", "role", left=True),
+    Column("sent", "sent_bytes", data_size),
+    Column("PortXmitWait,\nticks", "wait_ticks"),
+    Column("ticks\nper word", "wait_per_word", fixed(3)),
+    Column("utilisation", "utilisation", percent),
+    Column("jobs", "jobs", ", ".join, left=True, width=40),
+)
+
+
+def view(links: Sequence[HotLink], jobs: Collection[str], roots: Sequence[Root] | None, notes: Sequence[str]) -> View:
+    """The links in order of their wait; ``roots`` are those of congestion, None if times are not known."""
+    rows = [asdict(link) for link in links]
+    shown = [column for column in _COLUMNS if any(row[str(column.value)] not in (None, ()) for row in rows)]
+    sent = data_size(sum(link.sent_bytes for link in links))
+    table = Table(shown or _COLUMNS[:1], rows, most=MOST, sentence=f"{plural(len(links), 'link')}, {sent} sent.")
+    return View(
+        title="Counters of a cluster",
+        headline=f"{plural(len(links), 'link')} in the order of PortXmitWait and of bytes sent",
+        facts=() if roots or roots is None else [UNSATURATED],
+        parts=[table, *([roots_table(roots, MOST)] if roots else [])],
+        remarks=[*(_shared(links) if jobs else ()), *(f"Note: {note}" for note in notes)],
+    )
+
+
+def _shared(links: Sequence[HotLink]) -> Iterator[str]:
+    """Links on routes of several jobs, and links with traffic of none."""
+    shared = sum(len(link.jobs) > 1 and link.role != "host" for link in links)
+    words = f"{plural(shared, 'link')} between switches with counters are on routes of several jobs"
+    yield f"{words}; routes are those of the fabric's tables, or up/down."
+    used = [link for link in links if link.sent_bytes]
+    without = sum(not link.jobs for link in used)
+    yield f"Links with traffic that none of these jobs can cause: {without:,} of {len(used):,}."
