@@ -101,7 +101,7 @@ def test_open_loop_jobs_keep_their_neighbours_and_only_they_count() -> None:
         replicates=1,
         options=OpenLoopOptions(message_size="1 KiB"),
     )
-    assert not plan.added
+    assert plan.remarks == []
     assert [job.kind for job in plan.at(0.4, 1).jobs] == ["flood_pairs", "open_loop"]
     point = sweep(plan).points.row(0, named=True)
     simulation = Simulation(plan.at(0.4, 1))
@@ -114,6 +114,17 @@ def test_open_loop_jobs_keep_their_neighbours_and_only_they_count() -> None:
     assert counts[0] > 0
     expected = 4 * 0.4 * (plan.duration - plan.warm_up) / (80 * 1050)
     assert point["message_count"] == pytest.approx(expected, abs=5 * expected**0.5)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "placement", "warned"),
+    [("next_group", "random", True), ("next_group", "linear", False), ("uniform", "random", False)],
+)
+def test_groups_of_ranks_at_random_are_warned_of(pattern: str, placement: str, warned: bool) -> None:
+    given = {"name": pattern, "group": 4} if pattern == "next_group" else pattern
+    job = {"name": "load", "ranks": 8, "workload": {"name": "open_loop", "pattern": given}}
+    plan = prepared(scenario(jobs=[job], placement=placement), [0.4], replicates=1, options=OpenLoopOptions())
+    assert [words.startswith("load: next_group goes by numbers of ranks") for words in plan.remarks] == [True] * warned
 
 
 def test_what_is_counted_since_is_the_difference() -> None:

@@ -126,8 +126,8 @@ def saturate(
     plan = saturation.prepared(
         loaded, wanted, replicates=replicates, options=options, duration=duration, warm_up=warm_up
     )
-    if plan.added and not quiet:
-        typer.echo("The scenario has no open-loop job: one on all hosts replaces its jobs.", err=True)
+    if not quiet:
+        report(*plan.remarks)
     store = saturation.opened(plan, datetime.now().astimezone(), out, resume=resume)
     found = saturation.sweep(plan, store=store, progress=not quiet).save(store)
     return _measured(found, store, {"points": found.points}, quiet=quiet)

@@ -1,6 +1,6 @@
 """What is simulated: a scenario with open-loop load, at every load and seed; and how options say so."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
@@ -89,8 +89,8 @@ class Plan:
     """Simulated time before anything is counted, ps."""
     duration: int
     """Simulated time in all, ps."""
-    added: bool
-    """Whether the scenario's jobs were replaced by one open-loop job on all hosts."""
+    remarks: Sequence[str] = ()
+    """What is not as in the scenario, or hardly meant: a sentence each."""
 
     def at(self, load: float, seed: int) -> Scenario:
         """The scenario at one load and seed."""
@@ -148,7 +148,23 @@ def prepared(
     observe = changed.observe.model_copy(update={"counters": True})  # latencies are among them
     changed = changed.model_copy(update={"duration": whole, "observe": observe})
     seeds = [scenario.seed + number for number in range(replicates)]
-    return Plan(changed, list(loads), seeds, before, whole, added)
+    remarks = [_ADDED] if added else [*_scattered(changed)]
+    return Plan(changed, list(loads), seeds, before, whole, remarks)
+
+
+_ADDED = "The scenario has no open-loop job: one on all hosts replaces its jobs."
+
+
+def _scattered(scenario: Scenario) -> Iterator[str]:
+    """Jobs whose pattern counts ranks, and whose ranks a random placement puts anywhere."""
+    for job in scenario.jobs:
+        load = job.workload
+        policy = (job.placement or scenario.placement).name
+        if isinstance(load, OpenLoop) and load.pattern.by_rank and policy == "random":
+            yield (
+                f"{', '.join(job.names())}: {load.pattern.name} goes by numbers of ranks, and placement 'random' puts "
+                "these anywhere; for the groups of the fabric, set placement = 'linear'."
+            )
 
 
 def _with_load(scenario: Scenario, given: Mapping[str, Any]) -> Scenario:

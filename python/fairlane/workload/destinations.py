@@ -19,6 +19,8 @@ class Destinations(Named):
     """The destinations of each rank's messages."""
 
     part: ClassVar[float] = 1.0
+    by_rank: ClassVar[bool] = True
+    """Whether a rank's number decides where it sends, as that of a group: where the rank is placed then matters."""
 
     @property
     def share(self) -> float:
@@ -44,6 +46,7 @@ class Uniform(Destinations):
     """Every message to a rank drawn uniformly at random."""
 
     part: ClassVar[float] = 0.0
+    by_rank: ClassVar[bool] = False
 
     @override
     def targets(self, ranks: int, draw: Draw) -> list[list[int]]:
@@ -52,6 +55,8 @@ class Uniform(Destinations):
 
 class Permutation(Destinations):
     """A random permutation in which no rank sends to itself."""
+
+    by_rank: ClassVar[bool] = False
 
     @override
     def targets(self, ranks: int, draw: Draw) -> list[list[int]]:
@@ -173,6 +178,8 @@ class Shuffle(Destinations):
 class Hotspot(Destinations):
     """A share of the messages goes to a few hot ranks, the others to random ranks; hot ranks send to random ranks."""
 
+    by_rank: ClassVar[bool] = False
+
     hot: list[Annotated[int, Field(ge=0)]] = Field(default=[0], min_length=1, description="the hot ranks")
     fraction: float = Field(
         default=0.1, gt=0, le=1, description="share of each rank's messages that goes to the hot ranks"
@@ -195,6 +202,8 @@ class Hotspot(Destinations):
 
 class Incast(Destinations):
     """All ranks send to one rank, which sends nothing."""
+
+    by_rank: ClassVar[bool] = False
 
     to: int = Field(default=0, ge=0, description="the rank that receives")
 
