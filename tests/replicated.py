@@ -82,6 +82,13 @@ def write_paper(folder: Path) -> Path:
     return folder
 
 
+def change(folder: Path, file: str, before: str, after: str) -> None:
+    """Replaces a text of one of the files."""
+    text = (folder / file).read_text()
+    assert before in text
+    (folder / file).write_text(text.replace(before, after))
+
+
 def run(folder: Path, out: Path, pool: Here | None = None, **options: Any) -> Reproduction:
     """The paper's claims, judged by runs of this process."""
     settings = {name: options.pop(name) for name in ("quick", "only", "variant") if name in options}

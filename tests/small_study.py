@@ -61,3 +61,17 @@ class Here:
 
     def close(self) -> None:
         pass
+
+
+class Interrupted(Here):
+    """A worker at which somebody presses Ctrl-C after so many tasks."""
+
+    def __init__(self, tasks: int) -> None:
+        super().__init__()
+        self.left = tasks
+
+    def submit(self, task: Computable) -> Future[Outcome]:
+        if not self.left:
+            raise KeyboardInterrupt
+        self.left -= 1
+        return super().submit(task)

@@ -14,6 +14,7 @@ from samples import PAIRS
 
 if TYPE_CHECKING:
     from browsers import Browser
+    from oracle import Engine
     from serving import Client
 
 
@@ -36,6 +37,22 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "own.py").write_text(own_code.CODE)
     (tmp_path / "scenario.toml").write_text(own_code.scenario(*own_code.NAMES))
     return tmp_path / "scenario.toml"
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks are performed in this process."""
+    from small_study import Here
+
+    monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
+
+
+@pytest.fixture(params=["oracle", "core"])
+def run(request: pytest.FixtureRequest) -> "Engine":
+    """Both simulators of cases: the oracle and the engine."""
+    from oracle import core, simulate
+
+    return simulate if request.param == "oracle" else core.simulate
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,8 @@ import stat
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from queue import SimpleQueue
@@ -52,13 +54,33 @@ class Running:
         self.agent.run(once=True)
 
 
-def test_it_gives_a_level_and_takes_it_back_when_the_job_ends(tmp_path: Path) -> None:
-    one = Running(tmp_path)
-    with one.journal as journal:
+@contextmanager
+def settled(folder: Path, text: str = agents.CONFIG, jobs: Any = (agents.SOLVER, agents.WRITER)) -> Iterator[Running]:
+    """An agent that has started and decided."""
+    one = Running(folder, text, jobs)
+    with one.journal:
         one.agent.start()
         one.settle()
-        assert journal.in_force("dry_run") == (SOLVER,)
-        first = journal.entry(1)
+        yield one
+
+
+def twin_of(config: AgentConfig) -> tuple[Twin, list[Any]]:
+    """A twin of all jobs that run, and these."""
+    twin = Twin(config)
+    modelled, _ = twin.model(running(config.slurm.squeue, 10))
+    return twin, modelled
+
+
+def other_writer(what: str) -> str:
+    """The configuration with something else in place of the workload of the jobs that write."""
+    begin, name, end = agents.CONFIG.partition('[[profile]]\nname = "io*"\n')
+    return begin + name + what + "\n" + end.partition("\n")[2]
+
+
+def test_it_gives_a_level_and_takes_it_back_when_the_job_ends(tmp_path: Path) -> None:
+    with settled(tmp_path) as one:
+        assert one.journal.in_force("dry_run") == (SOLVER,)
+        first = one.journal.entry(1)
         assert (first.kind, first.state, first.jobs) == ("change", "verified", ("12", "13"))
         assert first.gain is not None
         assert first.gain.low is not None
@@ -118,22 +140,16 @@ def test_after_the_time_limit_no_candidate_is_tried(tmp_path: Path) -> None:
 
 
 def test_an_agent_that_has_no_time_says_so_and_changes_nothing(tmp_path: Path) -> None:
-    one = Running(tmp_path, text=agents.CONFIG.replace(f'time_limit = "{HANG}"', 'time_limit = "1 us"'))
-    with one.journal as journal:
-        one.agent.start()
-        one.settle()
-        assert journal.in_force("dry_run") == ()
+    with settled(tmp_path, text=agents.CONFIG.replace(f'time_limit = "{HANG}"', 'time_limit = "1 us"')) as one:
+        assert one.journal.in_force("dry_run") == ()
         assert "no prediction: 1 of 3 simulations warmed up within twin.time_limit" in one.lines[-1]
 
 
 def test_jobs_far_from_each_other_get_no_level(tmp_path: Path) -> None:
     apart = [{**agents.SOLVER, "nodes": "n[1-4]"}, {**agents.WRITER, "nodes": "n[5-8]"}]
-    one = Running(tmp_path, jobs=apart)
-    with one.journal as journal:
-        one.agent.start()
-        one.settle()
-        assert journal.in_force("dry_run") == ()
-        assert "its interval is not above zero" in journal.entry(1).reason
+    with settled(tmp_path, jobs=apart) as one:
+        assert one.journal.in_force("dry_run") == ()
+        assert "its interval is not above zero" in one.journal.entry(1).reason
 
 
 OTHERS = {
@@ -157,11 +173,8 @@ def test_one_job_that_cannot_be_simulated_holds_up_no_other(reason: str, tmp_pat
     kinds = {"traced": f'trace = "{TRACED}"', "exchange": 'workload = "ring"'}
     profiles = "".join(f'[[profile]]\nname = "{name}"\n{what}\n\n' for name, what in kinds.items())
     text = agents.CONFIG.replace("[policy]", f"{profiles}[policy]")
-    one = Running(tmp_path, text, jobs)
-    with one.journal as journal:
-        one.agent.start()
-        one.settle()
-        first, last = journal.entry(1), status_of(one.config.journal).decisions[0]
+    with settled(tmp_path, text, jobs) as one:
+        first, last = one.journal.entry(1), status_of(one.config.journal).decisions[0]
     assert (first.kind, first.settings) == ("change", (SOLVER,))
     assert set(first.effects) == {"12", "13"}
     for entry in (first, last):  # whoever reads a decision learns of which jobs it says nothing
@@ -170,41 +183,34 @@ def test_one_job_that_cannot_be_simulated_holds_up_no_other(reason: str, tmp_pat
 
 def test_with_hold_a_job_that_cannot_be_simulated_holds_all(tmp_path: Path) -> None:
     jobs = [agents.SOLVER, agents.WRITER, {"job_id": 14, "name": "other", "job_state": "RUNNING", "nodes": "n3"}]
-    one = Running(tmp_path, agents.CONFIG.replace("max_loss = 0.5", 'max_loss = 0.5\nunmodelled = "hold"'), jobs)
-    with one.journal as journal:
-        one.agent.start()
-        one.settle()
-        assert journal.entry(1).kind == "keep"
-        assert "cannot simulate job 14 (no profile fits it), and policy.unmodelled is hold" in journal.entry(1).reason
+    with settled(tmp_path, agents.CONFIG.replace("max_loss = 0.5", 'max_loss = 0.5\nunmodelled = "hold"'), jobs) as one:
+        assert one.journal.entry(1).kind == "keep"
+        assert (
+            "cannot simulate job 14 (no profile fits it), and policy.unmodelled is hold" in one.journal.entry(1).reason
+        )
 
 
 def test_jobs_that_share_a_host_get_no_level(tmp_path: Path) -> None:
-    one = Running(tmp_path, jobs=[agents.SOLVER, {**agents.WRITER, "nodes": "n[1,2]"}])
-    with one.journal as journal:
-        one.agent.start()
-        one.settle()
-        entry = journal.entry(1)
+    with settled(tmp_path, jobs=[agents.SOLVER, {**agents.WRITER, "nodes": "n[1,2]"}]) as one:
+        entry = one.journal.entry(1)
     assert (entry.kind, entry.settings) == ("keep", ())
     assert "no job runs that can be simulated" in entry.reason
     assert "job 12 (shares host host0 with job 13: a level set for one would apply to both)" in entry.reason
 
 
 def test_without_an_answer_of_slurm_all_stays_as_it_is(tmp_path: Path) -> None:
-    one = Running(tmp_path)
-    with one.journal as journal:
-        one.agent.start()
-        one.settle()
+    with settled(tmp_path) as one:
         (tmp_path / "jobs.json").write_text("slurm is away")
         one.agent._poll_again()
         one.events.put(Event("end", SlurmJob("12", ())))
         one.settle()
-        assert journal.in_force("dry_run") == (SOLVER,)
+        assert one.journal.in_force("dry_run") == (SOLVER,)
         assert "printed no JSON" in one.lines[-1]
         assert "decides nothing" in status_of(one.config.journal).doing
         agents.slurm_has(tmp_path, [agents.WRITER])
         one.agent._poll_again()
         one.settle()
-        assert journal.in_force("dry_run") == ()
+        assert one.journal.in_force("dry_run") == ()
     (tmp_path / "jobs.json").write_text("slurm is away")
     with Journal(one.config.journal) as journal, pytest.raises(AgentError, match="printed no JSON"):
         Agent(one.config, journal, SimpleQueue()).start()
@@ -212,30 +218,24 @@ def test_without_an_answer_of_slurm_all_stays_as_it_is(tmp_path: Path) -> None:
 
 def test_changes_wait_for_their_minute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = agents.CONFIG.replace("max_loss = 0.5", "max_loss = 0.5\nchanges_per_minute = 1")
-    one = Running(tmp_path, text)
-    with one.journal as journal:
-        one.agent.start()
-        one.settle()
+    with settled(tmp_path, text) as one:
         one.events.put(Event("end", SlurmJob("12", ())))
         one.agent._hear()
-        (begin,) = journal.changes_since("dry_run", 0)
+        (begin,) = one.journal.changes_since("dry_run", 0)
         monkeypatch.setattr(time, "time", lambda: begin + 20)
         assert one.agent.consider() == pytest.approx(40)
-        assert journal.in_force("dry_run") == (SOLVER,)
+        assert one.journal.in_force("dry_run") == (SOLVER,)
         assert status_of(one.config.journal).doing == "waits with a change: 1 within the last minute, 1 allowed"
         monkeypatch.setattr(time, "time", lambda: begin + 61)
         one.settle()
-        assert journal.in_force("dry_run") == ()
+        assert one.journal.in_force("dry_run") == ()
 
 
 def test_a_clock_that_is_set_back_holds_changes_up_for_a_minute_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = agents.CONFIG.replace("max_loss = 0.5", "max_loss = 0.5\nchanges_per_minute = 1")
-    one = Running(tmp_path, text)
-    with one.journal as journal:
-        one.agent.start()
-        one.settle()
+    with settled(tmp_path, text) as one:
         one.events.put(Event("end", SlurmJob("12", ())))
         one.agent._hear()
         now, elapsed = time.time() - 3600, time.monotonic()
@@ -245,21 +245,18 @@ def test_a_clock_that_is_set_back_holds_changes_up_for_a_minute_only(
         monkeypatch.setattr(time, "time", lambda: now + 61)
         monkeypatch.setattr(time, "monotonic", lambda: elapsed + 61)
         assert one.agent.consider() == 0
-        assert journal.in_force("dry_run") == ()
+        assert one.journal.in_force("dry_run") == ()
 
 
 def test_what_somebody_else_has_changed_is_set_again(tmp_path: Path) -> None:
-    one = Running(tmp_path)
-    with one.journal as journal:
-        one.agent.start()
-        one.settle()
+    with settled(tmp_path) as one:
         (tmp_path / "agent.db.dry-run.json").unlink()
         one.agent._poll_again()
         one.settle()
         repair = next(entry for entry in status_of(one.config.journal).decisions if entry.kind == "repair")
         assert repair.state == "verified"
         assert "set again" in repair.reason
-        assert journal.in_force("dry_run") == (SOLVER,)
+        assert one.journal.in_force("dry_run") == (SOLVER,)
         assert json.loads((tmp_path / "agent.db.dry-run.json").read_text()) == [SOLVER.written()]
 
 
@@ -311,11 +308,8 @@ def test_counters_make_a_load_that_suffers_and_slows_others(tmp_path: Path) -> N
     # 10 Gb/s are 1.25 GB/s: a fifth of it is 250 MB in a second.
     rows += [f"{at},host{host},{at * 250_000_000}" for at in (0, 1, 2) for host in (1, 5, 9, 13)]
     (tmp_path / "ports.csv").write_text("\n".join(rows) + "\n")
-    profile = '[[profile]]\nname = "io*"\ncounters = "ports.csv"\n'
-    begin, _, end = agents.CONFIG.partition('[[profile]]\nname = "io*"\n')
-    config = agents.config(tmp_path, begin + profile + end.partition("\n")[2])
-    twin = Twin(config)
-    modelled, _ = twin.model(running(config.slurm.squeue, 10))
+    config = agents.config(tmp_path, other_writer('counters = "ports.csv"'))
+    twin, modelled = twin_of(config)
     assert twin._workload(modelled[1]) == {"name": "open_loop", "load": pytest.approx(0.2), "message_size": "65536 B"}
     twin.update(modelled, ())
     (found,) = twin.predict([Candidate("12", 1)])
@@ -442,11 +436,7 @@ def test_the_page_shows_what_the_example_prints(tmp_path: Path) -> None:
 
 def test_a_trace_is_what_a_job_does(tmp_path: Path) -> None:
     trace = Path(__file__).parents[1] / "data" / "traces" / "testtrace-4.dumpi"
-    begin, _, end = agents.CONFIG.partition('[[profile]]\nname = "io*"\n')
-    profile = f'[[profile]]\nname = "io*"\ntrace = {json.dumps(str(trace))}\n'
-    config = agents.config(tmp_path, begin + profile + end.partition("\n")[2])
-    twin = Twin(config)
-    modelled, _ = twin.model(running(config.slurm.squeue, 10))
+    twin, modelled = twin_of(agents.config(tmp_path, other_writer(f"trace = {json.dumps(str(trace))}")))
     twin.update(modelled, ())
     (found,) = twin.predict([Candidate("12", 1)])
     assert found.unknown == ()
@@ -467,7 +457,6 @@ def test_an_imported_fabric_is_found_beside_the_configuration(tmp_path: Path, mo
     config = agents.config(tmp_path, text)
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    twin = Twin(config)
-    modelled, _ = twin.model(running(config.slurm.squeue, 10))
+    twin, modelled = twin_of(config)
     twin.update(modelled, ())
     assert twin.predict([Candidate("12", 1)])

@@ -1,7 +1,6 @@
 """The engine against what can be worked out by hand; the oracle passes the same tests, which cross-checks them."""
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
 from itertools import pairwise
@@ -13,12 +12,12 @@ from fairlane import BuildError, _core
 from oracle import (
     Case,
     Compute,
+    Engine,
     Job,
     Mark,
     Mpi,
     Network,
     Op,
-    Outcome,
     Qos,
     Recv,
     Send,
@@ -26,10 +25,7 @@ from oracle import (
     core,
     fabrics,
     ser,
-    simulate,
 )
-
-Engine = Callable[[Case], Outcome]
 
 RATE = 100_000_000_000  # 12.5 GB/s
 LATENCY = 100_000
@@ -38,13 +34,6 @@ TWO_LANES = (0, 1) + (0,) * 14
 
 fat_tree = cache(fabrics.fat_tree)
 star = partial(fabrics.star, bandwidth=RATE, latency=LATENCY)
-
-
-@pytest.fixture(params=[simulate, core.simulate], ids=["oracle", "core"])
-def run(request: pytest.FixtureRequest) -> Engine:
-    """Both simulators."""
-    engine: Engine = request.param
-    return engine
 
 
 def wires(network: Network, size: int) -> list[int]:

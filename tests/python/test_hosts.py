@@ -4,20 +4,11 @@ from collections.abc import Callable
 
 import pytest
 
-from oracle import Case, Job, Mark, Mpi, Network, Op, Outcome, Recv, Send, Wait, core, fabrics, ser, simulate
-
-Engine = Callable[[Case], Outcome]
+from oracle import Case, Engine, Job, Mark, Mpi, Network, Op, Recv, Send, Wait, core, fabrics, ser, simulate
 
 RATE = 100_000_000_000
 MEMORY = 80_000_000_000
 LATENCY = 100_000
-
-
-@pytest.fixture(params=[simulate, core.simulate], ids=["oracle", "core"])
-def run(request: pytest.FixtureRequest) -> Engine:
-    """Both simulators."""
-    engine: Engine = request.param
-    return engine
 
 
 def exchange(ranks: int, messages: list[tuple[int, int, int]]) -> list[list[Op]]:

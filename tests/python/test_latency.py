@@ -1,7 +1,6 @@
 """Latency: closed forms, what counts and what does not, quantiles, and the open-loop load that it is asked for."""
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from math import ceil
 from pathlib import Path
@@ -34,12 +33,11 @@ def flight(size: int) -> int:
     return 2 * LATENCY + SWITCH + ser(size)
 
 
-def simulation(
-    write: Callable[[_core.ProgramBuilder], None], hosts: tuple[int, ...] = (0, 1), **mpi: int
-) -> _core.Simulation:
-    """A job of these ranks on one switch."""
+def simulation(calls: list[tuple[Any, ...]], hosts: tuple[int, ...] = (0, 1), **mpi: int) -> _core.Simulation:
+    """A job of these ranks on one switch, by calls of the builder and their arguments."""
     builder = _core.ProgramBuilder(len(hosts))
-    write(builder)
+    for name, *arguments in calls:
+        getattr(builder, name)(*arguments)
     spec = {
         "fabric": {
             "topology": "fat_tree",
@@ -65,12 +63,7 @@ def exact(engine: _core.Simulation) -> dict[tuple[str, str], tuple[int, int]]:
 
 def test_an_eager_message_takes_its_overhead_its_packets_and_one_flight() -> None:
     size = 3 * MTU + 100  # packets follow each other: the last starts when the three before it have left the host
-
-    def write(program: _core.ProgramBuilder) -> None:
-        program.send(0, 1, size)
-        program.recv(1, 0)
-
-    engine = simulation(write)
+    engine = simulation([("send", 0, 1, size), ("recv", 1, 0)])
     assert engine.run_until(10**9)
     message = OVERHEAD + 3 * ser(MTU) + flight(100)
     assert exact(engine) == {
@@ -81,13 +74,8 @@ def test_an_eager_message_takes_its_overhead_its_packets_and_one_flight() -> Non
 
 def test_a_rendezvous_counts_from_the_send_call_and_its_control_messages_as_packets() -> None:
     late = 5_000_000
-
-    def write(program: _core.ProgramBuilder) -> None:
-        program.send(0, 1, MTU, synchronous=True)
-        program.compute(1, late)
-        program.recv(1, 0)
-
-    engine = simulation(write)
+    synchronous = ("send", 0, 1, MTU, 0, 0, True)
+    engine = simulation([synchronous, ("compute", 1, late), ("recv", 1, 0)])
     assert engine.run_until(10**9)
     # The receive is posted long after the request has come; then the get goes back, and then the payload comes.
     message = late + flight(CONTROL) + flight(MTU)
@@ -99,24 +87,14 @@ def test_a_rendezvous_counts_from_the_send_call_and_its_control_messages_as_pack
 
 
 def test_transfers_through_memory_do_not_count() -> None:
-    def write(program: _core.ProgramBuilder) -> None:
-        program.send(0, 1, 100)
-        program.recv(1, 0)
-        program.datagram(0, 1, 100)
-
-    engine = simulation(write, hosts=(2, 2))
+    engine = simulation([("send", 0, 1, 100), ("recv", 1, 0), ("datagram", 0, 1, 100)], hosts=(2, 2))
     assert engine.run_until(10**9)
     assert exact(engine) == {}
 
 
 @pytest.mark.parametrize("size", [100, 2 * MTU])
 def test_what_has_been_delivered_counts_though_its_receiver_computes(size: int) -> None:
-    def write(program: _core.ProgramBuilder) -> None:
-        program.send(0, 1, size)
-        program.compute(1, 10**9)
-        program.recv(1, 0)
-
-    engine = simulation(write)
+    engine = simulation([("send", 0, 1, size), ("compute", 1, 10**9), ("recv", 1, 0)])
     done = OVERHEAD + (ceil(size / MTU) - 1) * ser(MTU) + flight(min(size, MTU))
     engine.run_until(done - LATENCY)  # windows are shorter than a link's latency
     assert ("message", "eager") not in exact(engine)
@@ -131,12 +109,7 @@ def test_what_has_been_delivered_counts_though_its_receiver_computes(size: int) 
 
 
 def test_a_datagram_costs_no_cpu_and_needs_no_receive() -> None:
-    def write(program: _core.ProgramBuilder) -> None:
-        for _ in range(2):
-            program.datagram(0, 1, 5 * MTU)
-        program.mark_progress(0)
-
-    engine = simulation(write)
+    engine = simulation([*[("datagram", 0, 1, 5 * MTU)] * 2, ("mark_progress", 0)])
     assert engine.run_until(10**9)
     # The second one's packets alternate with the first one's: it ends one packet later, at the end of all ten.
     last = 9 * ser(MTU) + flight(MTU)
@@ -174,16 +147,26 @@ def scenario(load: float = 0.5, **changes: Any) -> Scenario:
     return Scenario(jobs=[job], **tables)
 
 
+def simulation_of(time: str, load: float = 0.5, **changes: Any) -> Simulation:
+    """It after this time."""
+    simulated = Simulation(scenario(load, duration=time, **changes))
+    simulated.run_for(time)
+    return simulated
+
+
+def latencies(load: float = 0.5, **changes: Any) -> pl.DataFrame:
+    """The latencies of its run."""
+    latency = run(scenario(load, **changes), isolated=False).latency
+    assert latency is not None
+    return latency
+
+
 def test_poisson_messages_wait_as_in_an_m_d_1_queue() -> None:
     load, waits = 0.7, []
     for seed in range(1, 21):
         # To one fixed receiver each, so that only a NIC's own messages wait: it is the single server.
-        simulated = Simulation(
-            scenario(
-                load, seed=seed, duration="4 ms", workload={"pattern": "shift"}, network={"switch_latency": "70 ns"}
-            )
-        )
-        simulated.run_for("4 ms")
+        workload = {"pattern": "shift"}
+        simulated = simulation_of("4 ms", load, seed=seed, workload=workload, network={"switch_latency": "70 ns"})
         row = simulated.latency().summary(("of",)).filter(pl.col("of") == "message")
         waits.append(row["mean"].item() - flight(MTU))
     expected = load * ser(MTU) / (2 * (1 - load))
@@ -198,10 +181,7 @@ def test_the_interval_of_the_mean_covers_the_wait_in_an_m_d_1_queue_and_that_of_
     load, covered, runs = 0.5, 0, 40
     expected = flight(MTU) + load * ser(MTU) / (2 * (1 - load))
     for seed in range(runs):
-        workload = {"pattern": "shift"}
-        found = scenario(load, seed=seed, workload=workload, network={"switch_latency": "70 ns"})
-        latency = run(found, isolated=False).latency
-        assert latency is not None
+        latency = latencies(load, seed=seed, workload={"pattern": "shift"}, network={"switch_latency": "70 ns"})
         [row] = latency.filter(pl.col("of") == "message").to_dicts()
         covered += row["mean_low_ps"] <= expected <= row["mean_high_ps"]
         for name, share in QUANTILES.items():
@@ -213,8 +193,7 @@ def test_the_interval_of_the_mean_covers_the_wait_in_an_m_d_1_queue_and_that_of_
 
 
 def test_there_is_no_interval_of_what_ended_too_early_for_batches() -> None:
-    latency = run(scenario(0.9, job={"stop": 20}, duration="10 ms"), isolated=False).latency
-    assert latency is not None
+    latency = latencies(0.9, job={"stop": 20}, duration="10 ms")
     assert latency["count"].sum() > 0
     assert latency["p99_low_ps"].null_count() == latency.height
 
@@ -293,8 +272,7 @@ def test_the_offered_load_is_generated_whatever_becomes_of_it(arrivals: str) -> 
     for buffer in ("5 KiB", "64 KiB"):
         # Three senders into one link, at 0.8 each: most of what is generated stays in the NICs.
         workload = {"pattern": "incast", "arrivals": arrivals}
-        simulated = Simulation(scenario(0.8, network={"buffer": buffer}, workload=workload))
-        simulated.run_for("2 ms")
+        simulated = simulation_of("2 ms", 0.8, network={"buffer": buffer}, workload=workload)
         progress.append(simulated.progress()["load"])
         delivered = simulated.latency().summary(("of",))["count"].max()
         assert isinstance(delivered, int)
@@ -310,8 +288,7 @@ def test_ranks_of_a_host_share_its_link_and_sizes_have_a_distribution() -> None:
     sizes = {"dist": "uniform", "loc": "1 KiB", "scale": "3 KiB"}
     workload = {"pattern": {"name": "shift", "steps": [4]}, "sizes": sizes}
     job = {"ranks": 8, "ranks_per_host": 2, "workload": {"name": "open_loop", "load": 0.6, **workload}}
-    simulated = Simulation(scenario(job=job, duration="4 ms"))
-    simulated.run_for("4 ms")
+    simulated = simulation_of("4 ms", job=job)
     wire = int(simulated.table("ports")["bytes"].sum()) / 2  # two links each
     # Of about 1500 messages a rank; their number and sizes deviate by 1 / sqrt(8 * 1500) in part.
     assert wire / (4 * 4e9 * BANDWIDTH / 8e12) == pytest.approx(0.6, rel=0.05)
@@ -328,11 +305,7 @@ def test_several_adapters_add_up_unless_one_is_named(rails: dict[str, Any] | Non
 
 
 def test_the_same_seed_generates_the_same_load_and_another_another() -> None:
-    digests = []
-    for seed in (1, 1, 2):
-        simulated = Simulation(scenario(seed=seed))
-        simulated.run_for("200 us")
-        digests.append(simulated.digest())
+    digests = [simulation_of("200 us", seed=seed).digest() for seed in (1, 1, 2)]
     assert digests[0] == digests[1] != digests[2]
 
 

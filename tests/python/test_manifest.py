@@ -20,6 +20,8 @@ from fairlane.scheduler import load_model
 from sealed import reseal
 from small_study import CONTROLLED, SCENARIO, STUDY, Here
 
+pytestmark = pytest.mark.usefixtures("here")
+
 REPRODUCERS = Path(__file__).parents[1] / "data" / "reproducers"
 EVERYTHING = """
 name = "everything"
@@ -43,11 +45,6 @@ name = "b"
 ranks = 4
 workload = { name = "ring", compute = "5 us" }
 """
-
-
-@pytest.fixture(autouse=True)
-def _here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
 
 
 @pytest.fixture(scope="module")

@@ -33,6 +33,15 @@ def run(ranks: int, write: Script, of: Case | None = None) -> Outcome:
     return core.simulate(of or case(ranks), [program(ranks, write)])
 
 
+def begin(rank: Rank, shared: bool = False) -> None:
+    """A window, with ``shared`` open to everybody, and a mark when all have it."""
+    rank.win_create(0)
+    if shared:
+        rank.win_lock_all(0)
+    rank.compute(10**9)
+    rank.mark_progress()
+
+
 def ends(outcome: Outcome) -> list[int]:
     """When each rank passed its last mark."""
     return [progress.last for _, progress in sorted(outcome.progress.items())]
@@ -52,10 +61,7 @@ def alone(operation: Script) -> int:
     """How long rank 0 takes for an operation and a flush, while rank 1 computes."""
 
     def write(rank: Rank) -> None:
-        rank.win_create(0)
-        rank.win_lock_all(0)
-        rank.compute(10**9)
-        rank.mark_progress()
+        begin(rank, shared=True)
         if rank.index == 0:
             operation(rank)
             rank.win_flush(0)
@@ -67,7 +73,7 @@ def alone(operation: Script) -> int:
     return progress.last - progress.first
 
 
-COMBINING = ser(SIZE, COSTS.reduction_bandwidth)
+COMBINING, COMBINING_8 = (ser(size, COSTS.reduction_bandwidth) for size in (SIZE, 8))
 CONTROL = COSTS.control_bytes
 TIMES: dict[str, tuple[Script, int]] = {
     "put": (lambda rank: rank.put(0, 1, SIZE), trip(SIZE) + trip(CONTROL)),
@@ -75,14 +81,8 @@ TIMES: dict[str, tuple[Script, int]] = {
     "get": (lambda rank: rank.get(0, 1, SIZE), trip(CONTROL) + trip(SIZE)),
     "accumulate": (lambda rank: rank.accumulate(0, 1, SIZE), trip(SIZE) + COMBINING + trip(CONTROL)),
     "get_accumulate": (lambda rank: rank.get_accumulate(0, 1, SIZE), trip(SIZE) + COMBINING + trip(SIZE)),
-    "fetch_and_op": (
-        lambda rank: rank.fetch_and_op(0, 1),
-        trip(8) + ser(8, COSTS.reduction_bandwidth) + trip(8),
-    ),
-    "compare_and_swap": (
-        lambda rank: rank.compare_and_swap(0, 1),
-        trip(16) + ser(8, COSTS.reduction_bandwidth) + trip(8),
-    ),
+    "fetch_and_op": (lambda rank: rank.fetch_and_op(0, 1), trip(8) + COMBINING_8 + trip(8)),
+    "compare_and_swap": (lambda rank: rank.compare_and_swap(0, 1), trip(16) + COMBINING_8 + trip(8)),
 }
 
 
@@ -108,10 +108,7 @@ def test_combinations_at_a_rank_follow_each_other() -> None:
     """Two origins' operands come at about the same time; the second is combined right after the first."""
 
     def write(rank: Rank) -> None:
-        rank.win_create(0)
-        rank.win_lock_all(0)
-        rank.compute(10**9)
-        rank.mark_progress()
+        begin(rank, shared=True)
         if rank.index:
             rank.accumulate(0, 0, 1000)
             rank.win_flush(0)
@@ -155,9 +152,7 @@ def test_exclusive_locks_exclude_each_other_and_shared_ones_do_not(exclusive: bo
     hold = 10**8
 
     def write(rank: Rank) -> None:
-        rank.win_create(0)
-        rank.compute(10**9)
-        rank.mark_progress()
+        begin(rank)
         if rank.index:
             rank.win_lock(0, 0, exclusive=exclusive)
             rank.compute(hold)
@@ -282,24 +277,15 @@ def steps(*calls: tuple[str, *tuple[int, ...]]) -> Script:
     return write
 
 
-def started_twice(rank: Rank) -> None:
-    request = rank.send_init(1, 8)
-    rank.start(request)
-    rank.start(request)
+def with_request(make: str, arguments: tuple[Any, ...], *then: str) -> Script:
+    """A call that returns a request, and calls with this."""
 
+    def write(rank: Rank) -> None:
+        request = getattr(rank, make)(*arguments)
+        for name in then:
+            getattr(rank, name)(request)
 
-def freed_and_started(rank: Rank) -> None:
-    request = rank.send_init(1, 8)
-    rank.request_free(request)
-    rank.start(request)
-
-
-def freed_collective(rank: Rank) -> None:
-    rank.request_free(rank.icollective("barrier"))
-
-
-def never_waited_for(rank: Rank) -> None:
-    rank.icollective("barrier")
+    return write
 
 
 BAD: dict[str, tuple[Script, str]] = {
@@ -319,15 +305,18 @@ BAD: dict[str, tuple[Script, str]] = {
         r"rank 0 frees window 1 within an epoch",
     ),
     "completed without a start": (steps(("win_create", 1), ("win_complete", 1)), r"win_start comes first"),
-    "never waited for": (never_waited_for, r"rank 0 never waits for its ibarrier \(request 0\)"),
-    "started twice": (started_twice, r"rank 0 has started request \d+ \(send_init\) already"),
-    "started and left": (
-        lambda rank: rank.start(rank.recv_init(1)),
-        r"rank 0 never waits for its started recv_init",
+    "never waited for": (
+        with_request("icollective", ("barrier",)),
+        r"rank 0 never waits for its ibarrier \(request 0\)",
     ),
-    "not persistent": (lambda rank: rank.start(rank.isend(1, 8)), r"rank 0 has no persistent request 0"),
-    "freed and started": (freed_and_started, r"rank 0 has freed request"),
-    "freed collective": (freed_collective, r"rank 0 cannot free its ibarrier"),
+    "started twice": (
+        with_request("send_init", (1, 8), "start", "start"),
+        r"rank 0 has started request \d+ \(send_init\) already",
+    ),
+    "started and left": (with_request("recv_init", (1,), "start"), r"rank 0 never waits for its started recv_init"),
+    "not persistent": (with_request("isend", (1, 8), "start"), r"rank 0 has no persistent request 0"),
+    "freed and started": (with_request("send_init", (1, 8), "request_free", "start"), r"rank 0 has freed request"),
+    "freed collective": (with_request("icollective", ("barrier",), "request_free"), r"rank 0 cannot free its ibarrier"),
     "periods": (lambda rank: rank.cart_create(2, [2, 2], periods=[True]), r"rank 0: 1 periods for 2 dims"),
 }
 

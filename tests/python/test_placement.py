@@ -1,5 +1,6 @@
 """Placement strategies: laws that hold for each, and what is particular to each."""
 
+import re
 from collections.abc import Iterator
 from functools import cache
 from itertools import combinations, permutations, product
@@ -35,13 +36,8 @@ def tree(hosts: int = 16) -> Fabric:
     return Fabric.build({"topology": "fat_tree", "params": parameters, "routing": "d_mod_k"})
 
 
-DRAGONFLY = Fabric.build(
-    {
-        "topology": "dragonfly",
-        "params": {"groups": 4, "switches_per_group": 3, "hosts_per_switch": 2, "global_links": 1},
-        "routing": "minimal",
-    }
-)
+DRAGON = {"groups": 4, "switches_per_group": 3, "hosts_per_switch": 2, "global_links": 1}
+DRAGONFLY = Fabric.build({"topology": "dragonfly", "params": DRAGON, "routing": "minimal"})
 TORUS, FLAT, TREE = torus(4, 3, 2), torus(4, hosts=4), tree()
 EXAMPLES: list[tuple[str, Fabric, dict[str, Any]]] = [
     ("random", TORUS, {}),
@@ -105,10 +101,7 @@ def test_an_allocation_is_distinct_free_hosts_of_the_right_number_or_nothing(
 
 
 ANY = [
-    ("random", {}),
-    ("packed", {}),
-    ("spread", {}),
-    ("linear", {}),
+    *((name, {}) for name in ("random", "packed", "spread", "linear")),
     ("domain", {"of": "leaf"}),
     ("units", {"size": 1}),
 ]
@@ -276,10 +269,8 @@ def test_boxes_are_in_one_piece(shape: Any, busy: set[int], count: int) -> None:
 
 def test_named_shapes_are_those_of_the_torus_papers() -> None:
     sides = (16, 16, 8)
-    assert {name: named_shape(name, 216, sides) for name in ("cube", "prism")} == {
-        "cube": (6, 6, 6),
-        "prism": (9, 8, 3),
-    }
+    assert named_shape("cube", 216, sides) == (6, 6, 6)
+    assert named_shape("prism", 216, sides) == (9, 8, 3)
     assert named_shape("cube", 125, sides) == (5, 5, 5)
     assert named_shape("cube", 100, sides) == (5, 5, 4)
     assert named_shape("cube", 64, sides) == (4, 4, 4)
@@ -452,14 +443,11 @@ def test_scenarios_name_strategies_with_their_parameters() -> None:
 @pytest.mark.parametrize(
     ("placement", "words"),
     [
-        ({"name": "box", "shpe": [2, 2, 2]}, 'placement.shpe = "[2, 2, 2]": unknown key'),
+        ({"name": "box", "shpe": [2, 2, 2]}, "placement.shpe = [2, 2, 2]: unknown key"),
         ({"name": "box", "shape": "cub"}, "placement.shape"),
         ({"name": "units"}, "placement.size: missing"),
         ({"name": "units", "size": 7}, "placement.size = 7: does not divide the fabric's 24 hosts; allowed: 1, 2"),
-        (
-            {"name": "box", "shape": [5, 1, 1]},
-            "placement.shape = [5, 1, 1]: does not fit the grid; allowed: within",
-        ),
+        ({"name": "box", "shape": [5, 1, 1]}, "placement.shape = [5, 1, 1]: does not fit the grid; allowed: within"),
         ({"name": "domian"}, 'did you mean "domain"?'),
         (
             {"name": "linear", "size": 2},
@@ -468,9 +456,8 @@ def test_scenarios_name_strategies_with_their_parameters() -> None:
     ],
 )
 def test_wrong_parameters_are_refused_with_key_value_and_what_is_allowed(placement: Any, words: str) -> None:
-    with pytest.raises(ScenarioError) as caught:
+    with pytest.raises(ScenarioError, match=re.escape(words)):
         scenario(placement, 4).resolve()
-    assert words.replace('"[2, 2, 2]"', "[2, 2, 2]") in str(caught.value)
 
 
 def test_a_job_that_no_free_box_holds_is_named_with_what_it_wanted() -> None:

@@ -1,6 +1,5 @@
 """A port's memory divided among its lanes, evenly or dynamically: closed forms, equal cases, and what is refused."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -10,10 +9,8 @@ import pytest
 
 from fairlane import Scenario
 from fairlane.cli.main import execute
-from oracle import Case, Job, Mark, Mpi, Network, Outcome, Qos, Recv, Send, core, fabrics, ser, simulate
+from oracle import Case, Engine, Job, Mark, Mpi, Network, Qos, Recv, Send, core, fabrics, ser
 from oracle.case import InputQueued, Op
-
-Engine = Callable[[Case], Outcome]
 
 RATE = 100_000_000_000
 LATENCY = 100_000
@@ -27,13 +24,6 @@ EAGER = Mpi(eager_threshold=1 << 40)
 TWO_LANES = Qos((0, 1) + (0,) * 14, "weighted_round_robin", {"weights": [1, 1]})
 
 star = partial(fabrics.star, bandwidth=RATE, latency=LATENCY)
-
-
-@pytest.fixture(params=[simulate, core.simulate], ids=["oracle", "core"])
-def run(request: pytest.FixtureRequest) -> Engine:
-    """Both simulators."""
-    engine: Engine = request.param
-    return engine
 
 
 def memory(packets: int, *, dynamic: bool) -> Network:

@@ -22,6 +22,12 @@ from fairlane.opensm.ports import hosts_of_groups
 DATA = Path(__file__).parents[1] / "data" / "fabrics"
 VLARB = {"name": "vlarb", "high_limit": 10, "vlarb_high": [[3, 64]], "vlarb_low": [[0, 8], [1, 16], [2, 32]]}
 FOUR: dict[str, Any] = {"sl2vl": [0, 1, 2, 3], "arbiter": VLARB}
+TWO: dict[str, Any] = {"sl2vl": [0, 1]}
+
+
+def weighted(*weights: int) -> dict[str, Any]:
+    """Two lanes that share by packets."""
+    return {**TWO, "arbiter": {"name": "weighted_round_robin", "weights": [*weights]}}
 
 
 def scenario(qos: dict[str, Any], levels: tuple[Any, Any] = (3, 2), **job: Any) -> Scenario:
@@ -38,6 +44,12 @@ def scenario(qos: dict[str, Any], levels: tuple[Any, Any] = (3, 2), **job: Any) 
 
 def exported(qos: dict[str, Any], levels: tuple[Any, Any] = (3, 2), job: Any = None, **options: Any) -> Exported:
     return export(scenario(qos, levels, **(job or {})).decide(), **options)
+
+
+def options_of(folder: Path, *lines: str) -> tuple[Settings, Any, Any]:
+    """What is read of these options."""
+    (folder / "opensm.conf").write_text("\n".join(["qos TRUE", *lines]) + "\n")
+    return read_options(folder / "opensm.conf")
 
 
 def rows(text: str) -> dict[str, str]:
@@ -65,9 +77,7 @@ def test_the_default_low_table_is_every_other_lane_with_weight_64() -> None:
 
 @pytest.mark.parametrize("weight", [1, 3, 4, 7])
 def test_weights_in_packets_send_as_many_full_packets(weight: int) -> None:
-    made = scenario(
-        {"sl2vl": [0, 1], "arbiter": {"name": "weighted_round_robin", "weights": [1, weight]}}, (0, 1)
-    ).decide()
+    made = scenario(weighted(1, weight), (0, 1)).decide()
     packet = made.tables["network"]["mtu"] + made.tables["network"]["header"]
     found = export(made)
     assert found.settings.vlarb_high == ()
@@ -84,22 +94,17 @@ def test_weights_in_packets_send_as_many_full_packets(weight: int) -> None:
 
 
 def test_two_levels_of_priority_are_two_tables_without_a_limit() -> None:
-    found = exported({"sl2vl": [0, 1], "arbiter": {"name": "strict_priority", "order": [0, 1]}}, (0, 1)).settings
+    found = exported({**TWO, "arbiter": {"name": "strict_priority", "order": [0, 1]}}, (0, 1)).settings
     assert (found.vlarb_high, found.vlarb_low, found.high_limit) == (((0, 255),), ((1, 255),), 255)
 
 
 @pytest.mark.parametrize(
     ("qos", "levels", "job", "words"),
     [
-        ({"sl2vl": [0, 1], "arbiter": "oldest_first"}, (0, 1), {}, 'qos.arbiter.name = "oldest_first": .* no ages'),
+        ({**TWO, "arbiter": "oldest_first"}, (0, 1), {}, 'qos.arbiter.name = "oldest_first": .* no ages'),
+        ({**FOUR, "arbiter": "strict_priority"}, (3, 2), {}, "qos.arbiter.order = .*4 levels of priority"),
         (
-            {"sl2vl": [0, 1, 2, 3], "arbiter": "strict_priority"},
-            (3, 2),
-            {},
-            "qos.arbiter.order = .*4 levels of priority",
-        ),
-        (
-            {"sl2vl": [0, 1], "arbiter": {"name": "strict_priority", "shares": [[1, 25]]}},
+            {**TWO, "arbiter": {"name": "strict_priority", "shares": [[1, 25]]}},
             (0, 1),
             {},
             r"qos.arbiter.shares = \[\[1, 25\]\]: .*bandwidth shares",
@@ -108,21 +113,16 @@ def test_two_levels_of_priority_are_two_tables_without_a_limit() -> None:
             {"sl2vl": list(range(16))},
             (0, 1),
             {},
-            r"qos.sl2vl = .*needs 16 virtual lanes; allowed: at most 15: InfiniBand",
+            "qos.sl2vl = .*needs 16 virtual lanes; allowed: at most 15: InfiniBand",
         ),
-        ({"sl2vl": [0, 1], "kinds": {"control": 1}}, (0, 0), {}, 'qos.kinds = {"control": 1}: service levels by kind'),
+        ({**TWO, "kinds": {"control": 1}}, (0, 0), {}, 'qos.kinds = {"control": 1}: service levels by kind'),
         (
-            {"sl2vl": [0, 1]},
+            TWO,
             (0, None),
             {"service_levels": {"default": 0, "ranks": {"3": 1}}},
             r"jobs\[1\].service_levels = \[0, 1\]: service levels by rank of job 'bulk job'",
         ),
-        (
-            {"sl2vl": [0, 1], "arbiter": {"name": "weighted_round_robin", "weights": [300, 1]}},
-            (0, 1),
-            {},
-            "qos.arbiter.weights = .*64 entries of weights up to 255",
-        ),
+        (weighted(300, 1), (0, 1), {}, "qos.arbiter.weights = .*64 entries of weights up to 255"),
     ],
 )
 def test_what_a_cluster_cannot_do_is_an_error_of_its_key(
@@ -261,9 +261,8 @@ def test_an_import_of_an_export_is_the_same_table(tmp_path: Path) -> None:
 
 
 def test_options_that_are_not_set_are_opensms_defaults(tmp_path: Path) -> None:
-    lines = ["qos TRUE", "qos_max_vls 0", "qos_high_limit -1", "qos_vlarb_high (null)", "qos_sl2vl (null)"]
-    (tmp_path / "opensm.conf").write_text("\n".join([*lines, "max_op_vls 5", "qos_ca_max_vls 0"]))
-    found, _, _ = read_options(tmp_path / "opensm.conf")
+    lines = ["qos_max_vls 0", "qos_high_limit -1", "qos_vlarb_high (null)", "qos_sl2vl (null)", "max_op_vls 5"]
+    found, _, _ = options_of(tmp_path, *lines, "qos_ca_max_vls 0")
     assert (found.max_vls, found.high_limit, found.sl2vl) == (15, 0, (*range(15), 7))
     assert found.vlarb_high[:2] == ((0, 4), (1, 0))
 
@@ -284,11 +283,9 @@ def test_options_that_are_not_set_are_opensms_defaults(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_options_are_named_with_their_line(line: str, words: str, tmp_path: Path) -> None:
-    file = tmp_path / "opensm.conf"
-    file.write_text(f"qos TRUE\n{line}\n")
     with pytest.raises(ScenarioError, match=re.escape(words)) as caught:
-        read_options(file)
-    assert str(caught.value).startswith(f"{file}:2: ")
+        options_of(tmp_path, line)
+    assert str(caught.value).startswith(f"{tmp_path / 'opensm.conf'}:2: ")
 
 
 def test_weights_below_a_packet_are_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -319,8 +316,8 @@ def test_levels_without_a_lane_are_noted() -> None:
 @pytest.mark.parametrize(("code", "lanes"), [(1, 1), (2, 2), (3, 4), (4, 8), (5, 15), (7, 15)])
 def test_ports_have_the_lanes_that_max_op_vls_leaves_them(code: int, lanes: int, tmp_path: Path) -> None:
     """As OpenSM 3.3.23 sets SL2VL and VL arbitration of ports that ibsim simulates: the low bits of a lane's number."""
-    (tmp_path / "opensm.conf").write_text(f"qos TRUE\nmax_op_vls {code}\n")
-    table, notes = qos_table(read_options(tmp_path / "opensm.conf")[0])
+    settings, _, _ = options_of(tmp_path, f"max_op_vls {code}")
+    table, notes = qos_table(settings)
     usual = [*range(15), 7]
     assert table["lanes"] == lanes
     assert table["sl2vl"] == (usual if lanes == 15 else [lane % lanes for lane in usual])
@@ -328,13 +325,12 @@ def test_ports_have_the_lanes_that_max_op_vls_leaves_them(code: int, lanes: int,
     assert table["arbiter"]["vlarb_low"] == [[lane % lanes if lanes < 15 else lane, 4] for lane in range(1, 15)]
     assert bool(notes) == (lanes < 15)
     given = {4: 7, 8: 14}.get(lanes, lanes)  # of 7 data lanes 4 are in operation, of 14 eight
-    again, _ = qos_table(replace(read_options(tmp_path / "opensm.conf")[0], operational_vls=15), data_lanes=given)
+    again, _ = qos_table(replace(settings, operational_vls=15), data_lanes=given)
     assert again == table
 
 
 def test_qos_max_vls_is_not_used_and_says_so(tmp_path: Path) -> None:
-    (tmp_path / "opensm.conf").write_text("qos TRUE\nqos_max_vls 2\nqos_sl2vl 0,1,2,3,0,0,0,0,0,0,0,0,0,0,0,15\n")
-    settings, notes, _ = read_options(tmp_path / "opensm.conf")
+    settings, notes, _ = options_of(tmp_path, "qos_max_vls 2", "qos_sl2vl 0,1,2,3,0,0,0,0,0,0,0,0,0,0,0,15")
     assert qos_table(settings)[0]["sl2vl"][:4] == [0, 1, 2, 3]
     assert notes == [
         "qos_max_vls 2: OpenSM does not use this option; sl2vl has VL3, which is set in ports as max_op_vls has it"
@@ -344,23 +340,13 @@ def test_qos_max_vls_is_not_used_and_says_so(tmp_path: Path) -> None:
 def test_options_of_ports_between_switches(tmp_path: Path) -> None:
     """OpenSM 5 lists them in its template; where they are not set, the options of switches apply."""
     rows = ["max_vls 0", "high_limit -1", "vlarb_high (null)", "vlarb_low (null)", "sl2vl (null)"]
-    template = "".join(f"qos_{kind}{row}\n" for kind in ("", "ca_", "sw0_", "swe_", "sw2sw_", "rtr_") for row in rows)
-    file = tmp_path / "opensm.conf"
-    file.write_text("qos TRUE\n" + template)
-    assert read_options(file)[0] == Settings(15, 0, *(tables(read_options(file)[0])), (*range(15), 7))
-    file.write_text("qos TRUE\nqos_high_limit 3\nqos_sw2sw_high_limit 3\n")
-    assert read_options(file)[0].high_limit == 3
-    file.write_text("qos TRUE\nqos_ca_high_limit 3\nqos_swe_high_limit 3\n")
-    assert read_options(file)[0].high_limit == 3
-    file.write_text("qos TRUE\nqos_sw2sw_high_limit 3\n")
-    with pytest.raises(
-        ScenarioError, match=r":2: qos_sw2sw_high_limit = \"3\": switches and ports between switches have"
-    ):
-        read_options(file)
-
-
-def tables(settings: Settings) -> tuple[Any, Any]:
-    return settings.vlarb_high, settings.vlarb_low
+    kinds = ("", "ca_", "sw0_", "swe_", "sw2sw_", "rtr_")
+    found = options_of(tmp_path, *(f"qos_{kind}{row}" for kind in kinds for row in rows))[0]
+    assert found == Settings(15, 0, found.vlarb_high, found.vlarb_low, (*range(15), 7))
+    assert options_of(tmp_path, "qos_high_limit 3", "qos_sw2sw_high_limit 3")[0].high_limit == 3
+    assert options_of(tmp_path, "qos_ca_high_limit 3", "qos_swe_high_limit 3")[0].high_limit == 3
+    with pytest.raises(ScenarioError, match=':2: qos_sw2sw_high_limit = "3": switches and ports between switches have'):
+        options_of(tmp_path, "qos_sw2sw_high_limit 3")
 
 
 @pytest.mark.parametrize(

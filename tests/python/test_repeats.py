@@ -17,7 +17,8 @@ from fairlane.cables import Options, prepared, survey
 from fairlane.cli.main import execute
 from fairlane.results.repeats import distinct, repeated
 from fairlane.views.kinds import view_of
-from small_study import Here
+
+pytestmark = pytest.mark.usefixtures("here")
 
 SWITCH = {"topology": "fat_tree", "hosts": 10, "levels": 1, "bandwidth": "100 Gb/s", "latency": "100 ns"}
 STILL = """
@@ -45,11 +46,6 @@ placement = { hosts = [4, 5, 6, 7] }
 workload = { name = "all_to_all", message_size = "4 KiB", compute = "0 us" }
 """
 SAME = "another of the same condition, bit for bit, and count once"
-
-
-@pytest.fixture(autouse=True)
-def _here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 9), st.sampled_from("xyz"))))

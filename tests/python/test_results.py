@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -45,6 +46,13 @@ def engine_after(jobs: list[dict[str, object]], span: int) -> FakeEngine:
     engine = FakeEngine(json.dumps({"jobs": jobs}))
     engine.run_window_budget(span, 10**9)
     return engine
+
+
+def ended(at: int) -> Work:
+    """The first job after four iterations, of which the last ended then."""
+    ranks = frame(engine_after(JOBS[:1], DURATION).table("ranks"))
+    done = {"iterations": pl.lit(4, pl.UInt64), "finished_at": pl.lit(at, pl.UInt64), "finished": pl.lit(1, pl.UInt8)}
+    return Work(DURATION, ranks.with_columns(**done))
 
 
 @pytest.fixture
@@ -140,14 +148,10 @@ def test_a_job_that_is_stopped_is_compared_until_then() -> None:
 def test_a_job_that_starts_later_is_compared_from_then_on() -> None:
     """Its rate is over the time that it was there, and so is what others' packets cost it."""
     ranks = frame(engine_after(JOBS[:1], DURATION).table("ranks"))
-    ended = ranks.with_columns(
-        iterations=pl.lit(4, pl.UInt64), finished_at=pl.lit(10 * MS, pl.UInt64), finished=pl.lit(1, pl.UInt8)
-    )
-    sooner = ended.with_columns(finished_at=pl.lit(8 * MS, pl.UInt64))
     late = [JobLabel("flood-0", "flood", start=6 * MS)]
     # Four iterations in 4 ms instead of in 2 ms.
-    assert derive.jobs(late, Work(DURATION, ended), [Work(DURATION, sooner)])["w"].to_list() == pytest.approx([-0.5])
-    assert derive.work(Work(DURATION, ended), late)["span_ps"].to_list() == [4 * MS]
+    assert derive.jobs(late, ended(10 * MS), [ended(8 * MS)])["w"].to_list() == pytest.approx([-0.5])
+    assert derive.work(ended(10 * MS), late)["span_ps"].to_list() == [4 * MS]
     assert derive.work(Work(DURATION, ranks), late)["span_ps"].to_list() == [DURATION - 6 * MS]
     # Interrupted before it began, it has no rate.
     nothing = derive.work(Work(5 * MS, ranks), late)
@@ -173,17 +177,6 @@ def test_who_delays_whom_is_in_percent_of_the_time_of_the_job(tmp_path: Path) ->
 
 
 def test_a_program_that_ends_is_compared_by_its_rate_of_work() -> None:
-    def ended(at: int) -> Work:
-        ranks = frame(engine_after(JOBS[:1], DURATION).table("ranks"))
-        return Work(
-            DURATION,
-            ranks.with_columns(
-                iterations=pl.lit(4, pl.UInt64),
-                finished_at=pl.lit(at, pl.UInt64),
-                finished=pl.lit(1, pl.UInt8),
-            ),
-        )
-
     # Four iterations in 10 ms instead of in 8 ms: 8 / 10 of the work per time.
     assert derive.jobs(LABELS[:1], ended(10 * MS), [ended(8 * MS)])["w"].to_list() == pytest.approx([-0.2])
 
@@ -319,20 +312,15 @@ def test_a_query_joins_tables(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("sql", "words"),
     [
-        (
-            "select queue_ps from ports",
-            ["nearest to 'queue_ps': queueing_ps (of ports, interference)", "tables: jobs"],
-        ),
-        ("select * from port", ["nearest to 'port': ports", "tables: jobs, ranks"]),
-        ("selec 1", ["syntax error", "tables: jobs"]),
+        ("select queue_ps from ports", "nearest to 'queue_ps': queueing_ps (of ports, interference)"),
+        ("select * from port", "nearest to 'port': ports"),
+        ("selec 1", "syntax error"),
     ],
 )
-def test_a_wrong_query_is_explained(run: Run, tmp_path: Path, sql: str, words: list[str]) -> None:
+def test_a_wrong_query_is_explained(run: Run, tmp_path: Path, sql: str, words: str) -> None:
     run.save(tmp_path / "a")
-    with pytest.raises(ResultsError) as caught:
+    with pytest.raises(ResultsError, match=rf"(?s){re.escape(words)}.*tables: jobs, ranks"):
         query(tmp_path / "a", sql)
-    for word in words:
-        assert word in str(caught.value)
 
 
 @pytest.mark.parametrize(

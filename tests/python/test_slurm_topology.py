@@ -24,18 +24,12 @@ from fairlane.slurm import expand
 DATA = Path(__file__).parents[1] / "data"
 PLANES = DATA / "reproducers" / "fabrics" / "slurm-invalid-child.net"
 X5 = DATA / "fabrics" / "x5.ibnetdiscover"
+TREE: dict[str, Any] = {"topology": "fat_tree", "hosts": 32, "levels": 2, "leaf_down": 4, "leaf_up": 2}
 BUILT: dict[str, dict[str, Any]] = {
-    "fat tree": {"topology": "fat_tree", "hosts": 32, "levels": 2, "leaf_down": 4, "leaf_up": 2},
+    "fat tree": TREE,
     "three levels": {"topology": "fat_tree", "hosts": 32, "levels": 3, "radix": 8},
-    "planes": {"topology": "fat_tree", "hosts": 32, "levels": 2, "leaf_down": 4, "leaf_up": 2, "rails": 3},
-    "shared": {
-        "topology": "fat_tree",
-        "hosts": 32,
-        "levels": 2,
-        "leaf_down": 4,
-        "leaf_up": 2,
-        "rails": {"count": 2, "wiring": "shared"},
-    },
+    "planes": {**TREE, "rails": 3},
+    "shared": {**TREE, "rails": {"count": 2, "wiring": "shared"}},
     "torus": {"topology": "torus", "sides": [3, 2, 4]},
     "ring": {"topology": "torus", "sides": [6]},
     "dragonfly": {

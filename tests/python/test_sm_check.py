@@ -1,7 +1,7 @@
 """What a check compares: answers of ports, service levels of paths and forwarding tables; every one can differ."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from fairlane.fabric.identities import endpoint_lids, endpoints_of
 from fairlane.fabric.routes import tables_of
 from fairlane.opensm import Settings
 from fairlane.opensm.check import programs
+from fairlane.opensm.check.difference import Compared
 from fairlane.opensm.check.effects import compare_shares
 from fairlane.opensm.check.layout import GENERATED, layout_of
 from fairlane.opensm.check.paths import compare_paths, for_subnet, members
@@ -46,6 +47,24 @@ def tree() -> Wiring:
     return wiring_of(built(**TREES[16])[0])
 
 
+def tree_tables() -> Mapping[str, Sequence[int]]:
+    """The forwarding tables of the tree."""
+    tables = tables_of(*built(**TREES[16]))
+    assert tables is not None
+    return tables
+
+
+def compared(change: Callable[[str, int, int], bytes | None] | None = None, exported: Settings = SETTINGS) -> Compared:
+    """The ports of the tree, with another answer for some queries, against what was exported."""
+    return compare_ports(RecordedSubnet(change), layout_of(tree()).ends, exported, PACKET)
+
+
+def written(wiring: Wiring, file: Path) -> Wiring:
+    """The wiring from a dump of it."""
+    file.write_text(FORMATS["ibnetdiscover"].write(wiring).text)
+    return read_wiring(file)
+
+
 def test_answers_are_decoded_as_smpquery_and_saquery_print_them() -> None:
     printed, found = (RECORDED / "answers.txt").read_text(), answers()
 
@@ -71,8 +90,7 @@ def test_answers_are_decoded_as_smpquery_and_saquery_print_them() -> None:
 
 
 def test_ports_that_have_what_was_exported_are_equal() -> None:
-    layout = layout_of(tree())
-    found = compare_ports(RecordedSubnet(), layout.ends, SETTINGS, PACKET)
+    found = compared()
     # 16 hosts with a port each; 4 leaf switches with 8 cables, 2 spine switches with 8. Input port 0 and those with
     # a cable, for each output port of a switch.
     assert found.counts == {"ports": 16 + 48, "VL arbitration tables": 128, "SL2VL tables": 16 + 6 * 8 * 9}
@@ -93,8 +111,7 @@ def test_ports_that_have_what_was_exported_are_equal() -> None:
 def test_a_port_that_has_something_else_is_a_difference(
     kind: str, answer: bytes, what: str, expected: str, read: str
 ) -> None:
-    layout = layout_of(tree())
-    leaf = next(end for end in layout.ends if end.node == "leaf1" and end.port == 3)
+    leaf = next(end for end in layout_of(tree()).ends if end.node == "leaf1" and end.port == 3)
 
     def change(asked: str, lid: int, modifier: int) -> bytes | None:
         wrong = asked == kind and lid == leaf.lid and modifier & 255 == leaf.port
@@ -102,7 +119,7 @@ def test_a_port_that_has_something_else_is_a_difference(
             wrong &= modifier >> 8 == 2
         return answer.ljust(64 if answer else 0, b"\x00") if wrong else None
 
-    found = compare_ports(RecordedSubnet(change), layout.ends, SETTINGS, PACKET)
+    found = compared(change)
     (one,) = found.differences
     assert (one.node, one.port, one.what, one.expected, one.found) == ("leaf1", "3", what, expected, read)
     assert one.cause == ("ibsim" if read == "no answer" else "OpenSM")
@@ -118,11 +135,7 @@ def test_a_port_that_has_something_else_is_a_difference(
 def test_ports_that_do_not_say_how_many_lanes_are_in_operation_are_a_difference() -> None:
     info = bytearray(answers()["port_info"])
     info[43] &= 15
-
-    def change(asked: str, _lid: int, _modifier: int) -> bytes | None:
-        return bytes(info) if asked == "port_info" else None
-
-    found = compare_ports(RecordedSubnet(change), layout_of(tree()).ends, SETTINGS, PACKET)
+    found = compared(lambda asked, *_: bytes(info) if asked == "port_info" else None)
     assert {(one.what, one.expected, one.found) for one in found.differences} == {
         ("operational VLs", "at least 4", "0")
     }
@@ -130,10 +143,8 @@ def test_ports_that_do_not_say_how_many_lanes_are_in_operation_are_a_difference(
 
 @pytest.mark.parametrize("low", [[0, 8, 1, 16, 2, 33], [0, 8, 5, 0, 1, 16, 2, 32], [2, 32, 0, 8, 1, 16]])
 def test_other_tables_with_the_same_shares_are_a_note(low: list[int]) -> None:
-    def change(asked: str, _lid: int, modifier: int) -> bytes | None:
-        return bytes(low).ljust(64, b"\0") if asked == "vlarb_low" and modifier & 255 == 2 else None
-
-    found = compare_ports(RecordedSubnet(change), layout_of(tree()).ends, SETTINGS, PACKET)
+    table = bytes(low).ljust(64, b"\0")
+    found = compared(lambda asked, _, modifier: table if asked == "vlarb_low" and modifier & 255 == 2 else None)
     assert found.differences == ()
     assert found.notes == ("6 ports have other tables of VL arbitration that give all lanes the same shares",)
 
@@ -190,12 +201,8 @@ def test_a_fabric_that_needs_more_lids_than_there_are_is_an_error(monkeypatch: p
 def test_what_ports_cannot_hold_is_a_note() -> None:
     low = (*[(number % 4, 64) for number in range(8)], (0, 192), (1, 64))
     longer = replace(SETTINGS, high_limit=10, vlarb_low=low)
-
-    def change(asked: str, lid: int, modifier: int) -> bytes | None:
-        del lid, modifier
-        return bytes(value for entry in low[:8] for value in entry).ljust(64, b"\x00") if asked == "vlarb_low" else None
-
-    found = compare_ports(RecordedSubnet(change), layout_of(tree()).ends, longer, PACKET)
+    table = bytes(value for entry in low[:8] for value in entry).ljust(64, b"\x00")
+    found = compared(lambda asked, *_: table if asked == "vlarb_low" else None, longer)
     assert found.differences == ()
     # Ten packets of lane 3 for each of low priority, of which there are 5 + 3 + 2 + 2 in a round, or 2 of each lane.
     share = [100 * part / 11 for part in (5 / 12, 3 / 12, 2 / 12, 2 / 12 + 10)]
@@ -207,24 +214,19 @@ def test_what_ports_cannot_hold_is_a_note() -> None:
         f"which are compared. Real ports need room for all: {whole} of a link, with those of ibsim {cut}",
     )
     wider = replace(SETTINGS, sl2vl=(*range(9), *[0] * 7))
-    limits = compare_ports(RecordedSubnet(), layout_of(tree()).ends, wider, PACKET).differences
+    limits = compared(exported=wider).differences
     assert {(one.expected, one.found, one.cause) for one in limits if one.what == "operational VLs"} == {
         ("at least 9", "8", "ibsim")
     }
     folded = replace(wider, operational_vls=4)
-    causes = compare_ports(RecordedSubnet(), layout_of(tree()).ends, folded, PACKET).differences
+    causes = compared(exported=folded).differences
     assert {one.cause for one in causes if one.what == "operational VLs"} == {"exported files"}
 
 
 def test_a_limit_of_high_priority_that_is_another_is_a_difference() -> None:
     info = bytearray(answers()["port_info"])
     info[38] = 7
-
-    def change(asked: str, lid: int, modifier: int) -> bytes | None:
-        return bytes(info) if (asked, lid, modifier) == ("port_info", 1, 1) else None
-
-    found = compare_ports(RecordedSubnet(change), layout_of(tree()).ends, SETTINGS, PACKET)
-    (one,) = found.differences
+    (one,) = compared(lambda *query: bytes(info) if query == ("port_info", 1, 1) else None).differences
     assert (one.node, one.what, one.expected, one.found) == ("host0", "VLHighLimit", "0", "7")
 
 
@@ -323,8 +325,7 @@ def test_forwarding_tables_come_back_and_lead_to_every_lid(name: str, tmp_path: 
     else:
         own: dict[str, Any] = TREES[16] if name == "fat_tree" else {"topology": "torus", "sides": [4, 4]}
         fabric, spec = built(**own)
-        (tmp_path / "dump").write_text(FORMATS["ibnetdiscover"].write(wiring_of(fabric)).text)
-        wiring = read_wiring(tmp_path / "dump")
+        wiring = written(wiring_of(fabric), tmp_path / "dump")
     tables = tables_of(fabric, spec)
     assert tables is not None
     columns = [fabric.host_names.index(host) for host in wiring.hosts]
@@ -344,10 +345,7 @@ def test_own_tables_are_read_whatever_their_size(hosts: int, ports: int, switche
     """A switch has an entry for every port of a host and for every switch, and there can be many more than hosts."""
     cables = [Cable((f"host{host}", f"s{port}")) for host in range(hosts) for port in range(ports)]
     cables += [Cable((f"s{number}", f"s{number + 1}")) for number in range(switches - 1)]
-    (tmp_path / "dump").write_text(
-        FORMATS["ibnetdiscover"].write(Wiring(tuple(f"host{host}" for host in range(hosts)), tuple(cables))).text
-    )
-    wiring = read_wiring(tmp_path / "dump")
+    wiring = written(Wiring(tuple(f"host{host}" for host in range(hosts)), tuple(cables)), tmp_path / "dump")
     text = write_lfts(wiring, {switch: [1] * len(endpoints_of(wiring)) for switch in wiring.switches})
     assert len(text) > 256 * (hosts + 16) * (switches + 16)  # more than a limit by the number of hosts
     (tmp_path / "lfts").write_text(text)
@@ -380,8 +378,7 @@ def read_of(tables: Mapping[str, Sequence[int]]) -> Read:
 
 
 def test_other_ports_in_forwarding_tables_are_differences_only_of_loaded_ones() -> None:
-    tables = tables_of(*built(**TREES[16]))
-    assert tables is not None
+    tables = tree_tables()
     expected = read_of(tables).entries
     assert compare_routes(read_of(tables), expected, loaded=True).differences == ()
     fabric, _ = built(**TREES[16])
@@ -402,8 +399,7 @@ def test_other_ports_in_forwarding_tables_are_differences_only_of_loaded_ones() 
 
 
 def test_routes_that_lead_nowhere_are_a_difference() -> None:
-    tables = tables_of(*built(**TREES[16]))
-    assert tables is not None
+    tables = tree_tables()
     lost = read_of({**tables, "leaf0": (*tables["leaf0"][:15], 0)})
     (one,) = compare_routes(lost, None, loaded=False).differences
     assert (one.what, one.expected) == ("routes", "every host is reached")
@@ -412,8 +408,7 @@ def test_routes_that_lead_nowhere_are_a_difference() -> None:
 
 @pytest.mark.parametrize(("loaded", "cause"), [(True, "exported files"), (False, "OpenSM")])
 def test_lids_that_end_at_another_port_are_one_difference(loaded: bool, cause: str) -> None:
-    tables = tables_of(*built(**TREES[16]))
-    assert tables is not None
+    tables = tree_tables()
     swapped = read_of({**tables, "leaf0": (2, 1, *tables["leaf0"][2:])})
     (one,) = compare_routes(swapped, swapped.entries if loaded else None, loaded=loaded).differences
     assert (one.expected, one.cause) == ("each LID ends at its port", cause)
@@ -443,7 +438,7 @@ def test_tables_of_hosts_with_several_adapters_have_each_of_them(name: str, tmp_
     # Exported in the order of the fabric, and of dumps that list hosts in another order.
     own = wiring_of(fabric)
     turned = replace(own, hosts=own.hosts[::-1])
-    for number, dump in enumerate((None, read_wiring(_dumped(own, tmp_path / "own")), turned)):
+    for number, dump in enumerate((None, written(own, tmp_path / "own"), turned)):
         texts, notes = fabric_files(fabric, spec, dump)
         assert notes == []
         folder = tmp_path / str(number)
@@ -463,11 +458,6 @@ def test_tables_of_hosts_with_several_adapters_have_each_of_them(name: str, tmp_
     wrong = {switch: {**ports, lid: ports[lid] + 1} for switch, ports in entries.items()}
     found = compare_routes(Read("", wiring, wrong), entries, loaded=True).differences
     assert f"to host0 port 2 (LID {lid})" in {one.port for one in found}
-
-
-def _dumped(wiring: Wiring, file: Path) -> Path:
-    file.write_text(FORMATS["ibnetdiscover"].write(wiring).text)
-    return file
 
 
 def _by_host(ends: tuple[tuple[str, int], ...]) -> list[tuple[str, int]]:

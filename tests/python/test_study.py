@@ -22,18 +22,15 @@ from fairlane.study.plan import plan
 from fairlane.study.setting import changes
 from fairlane.tasks.task import files_of
 from pictures import assert_drawn
-from small_study import SCENARIO, STUDY, Here
+from small_study import SCENARIO, STUDY
+
+pytestmark = pytest.mark.usefixtures("here")
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "small.toml").write_text(SCENARIO)
     return tmp_path
-
-
-@pytest.fixture(autouse=True)
-def _here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
 
 
 def study(folder: Path, text: str, name: str = "levels") -> Study:

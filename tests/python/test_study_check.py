@@ -16,7 +16,8 @@ from fairlane.study import Study, plan, run
 from fairlane.study.cost import cost_of
 from fairlane.study.measured import plan_of
 from fairlane.study.pinned import Pinned, pin
-from small_study import Here
+
+pytestmark = pytest.mark.usefixtures("here")
 
 SCENARIO = """
 [scenario]
@@ -35,11 +36,6 @@ workload = { name = "ring", message_size = "4 KiB", compute = "1 us" }
 """
 TREATED = '[treatments.level.set]\n"jobs[0].service_level" = 1\n'
 MEASURED = '[measure]\ntables.t = "SELECT packet_hops AS hops FROM run"\n'
-
-
-@pytest.fixture(autouse=True)
-def _here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
 
 
 def written(folder: Path, text: str) -> Path:

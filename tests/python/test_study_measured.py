@@ -12,7 +12,9 @@ from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.results import StudyResults
 from fairlane.study import Study, run
-from small_study import SCENARIO, Here
+from small_study import SCENARIO
+
+pytestmark = pytest.mark.usefixtures("here")
 
 QUERIES = """
 scenario = "small.toml"
@@ -34,11 +36,6 @@ def counted(scenario, arguments, watch):
     engine = watch.drive(scenario.resolve())
     return {"tables": {"work": {"hops": [arguments["factor"] * engine.packet_hops]}}}
 """
-
-
-@pytest.fixture(autouse=True)
-def _here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
 
 
 @pytest.fixture

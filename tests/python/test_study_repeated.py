@@ -13,7 +13,8 @@ from fairlane.study import Study, run
 from fairlane.study.plan import Cell, plan
 from fairlane.study.replication import distinct, estimate, outer_unit
 from fairlane.views.kinds import view_of
-from small_study import Here
+
+pytestmark = pytest.mark.usefixtures("here")
 
 SCENARIO = """
 {head}
@@ -38,11 +39,6 @@ placement = "spread"
 [treatments.own.set]
 "jobs[1].placement" = "random"
 """
-
-
-@pytest.fixture(autouse=True)
-def _here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
 
 
 def study(folder: Path, head: str, own: str = '"random"', compute: str = "0 us") -> Study:

@@ -19,6 +19,8 @@ from fairlane.study.running import run
 from fairlane.study.study import Study
 from small_study import Here
 
+pytestmark = pytest.mark.usefixtures("here")
+
 STUDY = """
 {replicates}
 treatments.slow = {{ set = {{ "mpi.send_overhead" = "10 us" }} }}
@@ -68,11 +70,6 @@ def allocated(values: dict[str, list[float]], **asked: Any) -> tuple[Allocation,
         if not allocation.further(work(points, values), made_up):
             return allocation, counts
         counts = {name: allocation.counts[key_of(name, {})] for name in values}
-
-
-@pytest.fixture(autouse=True)
-def _here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
 
 
 def test_conditions_whose_effect_is_least_certain_get_the_replicates() -> None:

@@ -14,7 +14,8 @@ from fairlane.scenario import Scenario
 from fairlane.study import Study, run
 from fairlane.study.plan import ComparedPlan, plan
 from fairlane.tasks.task import Task, perform, read
-from small_study import Here
+
+pytestmark = pytest.mark.usefixtures("here")
 
 SCENARIO = """
 duration = "100 us"
@@ -37,11 +38,6 @@ placement = { hosts = [1, 5, 6] }
 workload = { name = "all_to_all", message_size = "16 KiB", compute = "0 us" }
 """
 LEVELS = 'qos = { default = 1, service_levels = 4, arbiter = "oldest_first" }'
-
-
-@pytest.fixture(autouse=True)
-def _here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
 
 
 def study(folder: Path, text: str, more: str = "") -> Study:
