@@ -5,8 +5,6 @@
 The class needs no registration: a scenario names it as "own_workload.py:Ring", and runs it with --allow-code.
 """
 
-from typing_extensions import override
-
 import fairlane
 from fairlane.units import Size
 from fairlane.workload import Rank, Workload
@@ -17,7 +15,6 @@ class Ring(Workload):
 
     message_size: Size = 64 * 1024
 
-    @override
     def communicate(self, rank: Rank, iteration: int) -> None:
         """One message to the next rank."""
         rank.irecv((rank.index - 1) % rank.ranks)

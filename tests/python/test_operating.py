@@ -12,9 +12,6 @@ from possible import no_subnet
 from small_study import Here
 
 ROOT = Path(__file__).parents[2]
-DUMP = ROOT / "tests" / "data" / "fabrics" / "x5.ibnetdiscover"
-
-
 STUDIED = [
     ("solver-first", "+22.3% ± 2.4%", "−1.6%"),
     ("shuffle-first", "+12.2% ± 1.7%", "−0.7%"),
@@ -40,14 +37,12 @@ def test_the_ten_commands_lead_from_a_dump_to_a_policy(
     shutil.copytree(ROOT / "examples" / "operating", folder)
     monkeypatch.chdir(folder)
     monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
-    # What the first three commands of the page do on a cluster: a dump with the map's names, and counters of a minute.
-    assert execute(["fabric", "import", str(DUMP), "--node-name-map", "names.map", "-o", "named.fabric.json"]) == 0
-    assert execute(["fabric", "export", "named.fabric.json", "--ibnetdiscover", "-o", "cluster.ibnetdiscover"]) == 0
-    shutil.copy("named.fabric.json", "cluster.fabric.json")
-    for name, span in (("before", "1 ms"), ("now", "4 ms")):
-        assert execute(["run", "cluster.toml", "--duration", span, "--no-isolated", "-q", "-o", name]) == 0
-        assert execute(["counters", "export", name, "--guids", "named.fabric.json", "-o", f"{name}.counters"]) == 0
-        shutil.copy(f"{name}.counters/perfquery.txt", f"{name}.txt")
+    for line in Path("simulated-cluster.sh").read_text("utf-8").replace("../..", str(ROOT)).splitlines():
+        match shlex.split(line, comments=True):
+            case ["fairlane", *arguments]:
+                assert execute(arguments) == 0, (line, capsys.readouterr().err)
+            case ["cp", source, target]:
+                shutil.copy(source, target)
     Path("cluster.fabric.json").unlink()
     capsys.readouterr()
     printed = {}
