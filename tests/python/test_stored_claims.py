@@ -124,9 +124,9 @@ def test_the_verdicts_on_a_page_follow_from_the_stored_numbers(paper: str) -> No
 
 def _cell(verdicts: Iterable[ClaimVerdict]) -> str:
     """How many claims there are, by the number of replicates that they rest on."""
-    count = Counter("fixed" if one.deciding.deterministic else one.deciding.complete for one in verdicts)
-    words = ((claims, "fixed" if rests == "fixed" else plural(rests, "replicate")) for rests, claims in count.items())
-    return ", ".join(f"{plural(claims, 'claim')} ({rests})" for claims, rests in sorted(words, key=str))
+    deciding = [one.deciding for one in verdicts]
+    count = Counter("fixed" if one.deterministic else plural(one.complete, "replicate") for one in deciding)
+    return ", ".join(f"{plural(claims, 'claim')} ({rests})" for rests, claims in sorted(count.items()))
 
 
 def _clauses(verdicts: Iterable[ClaimVerdict]) -> str:
