@@ -209,7 +209,7 @@ def conditional(folder: Path) -> None:
 def test_a_claim_that_holds_by_a_variant_says_so_in_one_line(folder: Path, tmp_path: Path) -> None:
     conditional(folder)
     alone = verdict(run(folder, tmp_path / "out", replicates=3), "three-of-four")
-    assert alone.line == "contradicted (3 replicates), because it grows"
+    assert alone.line == "undecided (3 replicates), because it grows"
     under = run(folder, tmp_path / "under", replicates=3, variant="small")
     (one,) = under.verdicts
     assert one.line == "holds under stated conditions (3 replicates): numbers of nothing"
@@ -231,9 +231,9 @@ def test_a_claim_that_holds_by_a_variant_says_so_in_one_line(folder: Path, tmp_p
     run(folder, tmp_path / "few", replicates=2, variant="small")
     files = [tmp_path / "out", tmp_path / "few"]
     few = verdict(run(folder, tmp_path / "little", replicates=0, earlier=files), "three-of-four")
-    assert few.line == ("contradicted (3 replicates), because it grows; numbers of nothing: holds (2 replicates)"), (
-        "too few to overrule three"
-    )
+    assert few.line == (
+        "undecided (3 replicates), because it grows; variant small (numbers of nothing): holds (2 replicates)"
+    ), "too few to overrule three"
 
 
 def test_more_replicates_of_a_variant_overrule_few_that_hold(folder: Path, tmp_path: Path) -> None:

@@ -267,7 +267,7 @@ class Claim(Table):
     sql: str | None = None
     """The query for clauses without one."""
     because: str = ""
-    """What decides the claim where it does not hold, as text that completes "contradicted, because"."""
+    """Why the claim does not hold or is undecided, as text that completes "contradicted, because"."""
     clause: list[Clause] = Field(min_length=1)
     """The claim holds if all clauses do."""
 

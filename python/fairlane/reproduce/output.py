@@ -312,12 +312,17 @@ def _summary(verdicts: Sequence[ClaimVerdict]) -> Iterator[str]:
 
 
 def _nearest(clause: ClauseVerdict) -> str:
-    """The number of a clause that is in its band in the fewest replicates, or nearest to its edge."""
+    """The number of a clause in its band in the fewest replicates; of these the farthest outside its band."""
     number = min(clause.numbers, key=lambda it: (it.held / len(it.findings), min(map(_margin, it.findings.values()))))
     value = spread_of(number)
     words = number.label.replace("…", value) if number.label.count("…") == 1 else f"{number.label}: {value}"
     held = sum(it.held == len(it.findings) for it in clause.numbers)
-    share = f"; {held} of {len(clause.numbers)} in the band" if len(clause.numbers) > 1 else ""
+    share = ""
+    if len(clause.numbers) > 1:
+        medians = [it.summary[0] for it in clause.numbers if it.summary]
+        between = f" ({significant(min(medians))} to {significant(max(medians))})" if medians else ""
+        always = " in all replicates" if clause.replicates > 1 else ""
+        share = f"; {held} of {len(clause.numbers)} numbers{between} in the band{always}"
     return f"{words}, asked {band_of(number, clause)}{share}"
 
 
@@ -342,7 +347,7 @@ def _every_number(verdicts: Sequence[ClaimVerdict]) -> Iterator[str]:
 
 def _rows(one: ClaimVerdict) -> Iterator[str]:
     """A row for each finding; the first has the claim."""
-    first = f"| `{one.claim.id}`, {_where(one)} | {_cell(one.claim.claim)} |"
+    first = f"| `{one.claim.id}`, {_where(one)} | {_asked(one)} |"
     for clause, number in numbers(one):
         finding = number.first
         answer = "yes" if finding.holds else "no"
@@ -360,7 +365,7 @@ def _rows(one: ClaimVerdict) -> Iterator[str]:
 
 def _replicated_rows(one: ClaimVerdict) -> Iterator[str]:
     """The same over several replicates: a clause has its verdict in the row of its first number."""
-    first, last = f"| `{one.claim.id}`, {_where(one)} | {_cell(one.claim.claim)} |", None
+    first, last = f"| `{one.claim.id}`, {_where(one)} | {_asked(one)} |", None
     for clause, number in numbers(one):
         it = number.first
         reported = f"; paper: {it.reported}" if it.reported else ""
@@ -372,6 +377,11 @@ def _replicated_rows(one: ClaimVerdict) -> Iterator[str]:
         first, last = "| | |", clause
     words = f"missing: {', '.join(one.missing)}" if one.missing else ""
     yield f"{first} {_cell(words)} | | | | | **{replace(one, under=()).words}** |"
+
+
+def _asked(one: ClaimVerdict) -> str:
+    """What the paper claims, and the condition by which it is judged."""
+    return _cell(f"{one.claim.claim}<br>*judged by:* {one.claim.check}")
 
 
 def _where(one: ClaimVerdict) -> str:

@@ -213,9 +213,7 @@ class ClaimVerdict:
         last = self.deciding
         if last.verdict is Verdict.HOLDS and last.variant:
             return Verdict.CONDITIONAL
-        if last.verdict is Verdict.FAILS or (last.verdict is Verdict.UNDECIDED and self.claim.because):
-            return Verdict.CONTRADICTED
-        return last.verdict
+        return Verdict.CONTRADICTED if last.verdict is Verdict.FAILS else last.verdict
 
     @property
     def words(self) -> str:
@@ -225,7 +223,7 @@ class ClaimVerdict:
     @property
     def line(self) -> str:
         """The last word with the number of replicates, and its condition or reason."""
-        joint = ", because " if self.ending is Verdict.CONTRADICTED else ": "
+        joint = ", because " if self.ending in (Verdict.CONTRADICTED, Verdict.UNDECIDED) else ": "
         return "; ".join([joint.join(filter(None, (self.numbered, self.reason))), *self.elsewhere])
 
     @property
@@ -235,11 +233,13 @@ class ClaimVerdict:
 
     @property
     def reason(self) -> str:
-        """The condition under which the claim holds, what decides against it, or what is scaled; else nothing."""
+        """The condition under which the claim holds, why it does not or is undecided, or what is scaled; or nothing."""
         if self.ending is Verdict.CONDITIONAL:
             return self.deciding.variant_title
         if self.ending is Verdict.CONTRADICTED:
             return self.claim.because or "a clause is not in its band"
+        if self.ending is Verdict.UNDECIDED:
+            return self.claim.because
         return self.scaled if self.ending is Verdict.SCALED else ""
 
     @property
@@ -251,7 +251,8 @@ class ClaimVerdict:
     @property
     def aside(self) -> str:
         """The verdict in this setting, as a part of a sentence."""
-        return f"{self.variant_title or 'settings of the studies'}: {self.verdict} ({self.number})"
+        setting = f"variant {self.variant} ({self.variant_title})" if self.variant else "settings of the studies"
+        return f"{setting}: {self.verdict} ({self.number})"
 
     @property
     def _rests_on(self) -> str:

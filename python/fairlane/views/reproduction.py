@@ -65,7 +65,8 @@ def _facts(one: ReproductionResults) -> str:
     numbers = (of for claim in meta.claims for clause in claim.clauses for of in clause.numbers)
     replicates = {at for number in numbers for at in number.replicates}
     scaled = ["scaled: a trial, not a verdict"] if meta.quick else []
-    simulated = f"{plural(meta.simulations, 'simulation')}, {seconds(meta.cpu_s)} of processor time"
+    ran = f"{plural(meta.simulations, 'simulation')}, {seconds(meta.cpu_s)} of processor time"
+    simulated = ran if meta.simulations else "judged by stored numbers"
     return "; ".join([plural(max(1, len(replicates)), "replicate"), simulated, *scaled])
 
 
