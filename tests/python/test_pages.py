@@ -223,15 +223,6 @@ def test_what_is_called_left_out_is_not_there() -> None:
                 assert page in one.text, f"{one.page}: {one.text}"
 
 
-def test_variables_of_the_tests_have_the_values_that_are_stated() -> None:
-    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
-    stated = re.findall(r"`(FAIRLANE_\w+)=([^`]+)`", text)
-    assert len(stated) >= 2
-    sources = "".join(path.read_text("utf-8") for path in (ROOT / "tests").rglob("*.py"))
-    for name, value in stated:
-        assert f'environ.get("{name}", "{value}")' in sources, name
-
-
 def test_the_check_says_what_it_does() -> None:
     text = (ROOT / ".ci" / "run").read_text("utf-8")
     head = text.partition("\nset -")[0].lower()
