@@ -22,7 +22,8 @@ class Browser:
         self.driver = driver
 
     def open(self, page: Path | str) -> None:
-        """Opens a page from disk or at an address, and waits until its scripts have run."""
+        """Opens a page from disk or at an address, on a screen, and waits until its scripts have run."""
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
         self.driver.get(page if isinstance(page, str) else page.as_uri())
         self.wait("document.documentElement.dataset.ready === 'yes'")
 

@@ -1,20 +1,40 @@
-"""What can be said of a picture without looking at it: that something is drawn, and that no text is cut off."""
+"""What can be said of a picture without looking at it: that something is drawn, and that no text is cut off.
+
+Drawing takes most of the time of many tests, so a PNG is drawn only when a test looks at it: ``deferred``.
+"""
 
 from __future__ import annotations
 
+import io
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import vl_convert
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 from matplotlib.text import Text
 
-__all__ = ["assert_drawn", "assert_texts_fit"]
+__all__ = ["assert_drawn", "assert_texts_fit", "deferred"]
+
+_PNG = b"\x89PNG\r\n\x1a\n"
+_DEFERRED = _PNG + b"deferred"
+_draw = vl_convert.vegalite_to_png
+
+
+def deferred(spec: dict[str, Any], scale: float) -> bytes:
+    """In place of the picture of a specification: what ``assert_drawn`` draws it from."""
+    return _DEFERRED + json.dumps({"spec": spec, "scale": scale}).encode()
 
 
 def assert_drawn(path: Path) -> None:
     """The picture in the file has ink of several colours on a white ground, and margins without any."""
-    pixels = (imread(path)[:, :, :3] * 255).astype(int)
+    content = path.read_bytes()
+    if content.startswith(_DEFERRED):
+        given = json.loads(content.removeprefix(_DEFERRED))
+        content = _draw(given["spec"], scale=given["scale"])
+    pixels = (imread(io.BytesIO(content))[:, :, :3] * 255).astype(int)
     ink = pixels.min(axis=2) < 250
     assert 0.005 < ink.mean() < 0.9, f"{path.name}: {ink.mean():.1%} of it is drawn on"
     assert len(np.unique(pixels[ink][:: max(1, ink.sum() // 5000)] // 16, axis=0)) > 3, f"{path.name}: one colour"

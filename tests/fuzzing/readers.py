@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import re
 import shutil
 import tarfile
 from collections.abc import Callable, Sequence
@@ -162,7 +163,7 @@ def _damage_table(path: Path, rng: Random) -> None:
 
 
 def _scenarios(folder: Path) -> list[Path]:
-    quick = (ROOT / "examples" / "quickstart.toml").read_text().replace("compute_share", "variant = 1 # compute_share")
+    quick = re.sub(r"compute_share = [0-9.]+", "variant = 1", (ROOT / "examples" / "quickstart.toml").read_text())
     return written(folder, small__toml=SMALL, dragonfly__toml=SWITCHES, study__toml=SCENARIO, quickstart__toml=quick)
 
 

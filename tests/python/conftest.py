@@ -10,6 +10,7 @@ import pytest
 
 import own_code
 from fairlane.inputs.code import ENVIRONMENT
+from pictures import deferred
 from samples import PAIRS
 
 if TYPE_CHECKING:
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
 def pytest_configure() -> None:
     """Tests that interrupt themselves do so even where the suite runs in the background, with interrupts ignored."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def _drawn_when_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pictures of results are drawn by the test that looks at them."""
+    monkeypatch.setattr("vl_convert.vegalite_to_png", deferred)
 
 
 @pytest.fixture

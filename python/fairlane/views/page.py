@@ -34,7 +34,7 @@ def page(view: View) -> str:
     """The page."""
     data = {"config": config(PAGE, PAGE_FONT), "charts": {}, "csv": {}, "custom": {}}
     shown = [part for part in view.parts if not (isinstance(part, Chart) and part.only_picture)]
-    cards = [_card(part, f"table{at}", data) for at, part in enumerate(shown)]
+    cards = [_card(part, f"table{at}", part.title or view.title, data) for at, part in enumerate(shown)]
     return Template((BROWSER / "page.html").read_text("utf-8")).substitute(
         title=escape(view.title),
         style=style(),
@@ -101,9 +101,9 @@ def _identifier(name: str) -> str:
     return sub(r"[^\w-]+", "-", name)
 
 
-def _card(part: Table | Chart | Custom, name: str, data: dict[str, Any]) -> str:
+def _card(part: Table | Chart | Custom, name: str, title: str, data: dict[str, Any]) -> str:
     """A part as HTML; what its scripts need goes into ``data``."""
-    kinds, title, note = ["CSV"], part.title, ""
+    kinds, note = ["CSV"], ""
     if isinstance(part, Chart):
         name, kinds, note = _identifier(part.name), ["SVG", "PNG", "CSV"], part.note
         spec = data["charts"][name] = part.spec.to_dict(validate=False)
