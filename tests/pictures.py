@@ -16,11 +16,11 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 from matplotlib.text import Text
 
-__all__ = ["assert_drawn", "assert_texts_fit", "deferred"]
+__all__ = ["assert_drawn", "assert_texts_fit", "deferred", "draw"]
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 _DEFERRED = _PNG + b"deferred"
-_draw = vl_convert.vegalite_to_png
+draw = vl_convert.vegalite_to_png
 
 
 def deferred(spec: dict[str, Any], scale: float) -> bytes:
@@ -33,7 +33,7 @@ def assert_drawn(path: Path) -> None:
     content = path.read_bytes()
     if content.startswith(_DEFERRED):
         given = json.loads(content.removeprefix(_DEFERRED))
-        content = _draw(given["spec"], scale=given["scale"])
+        content = draw(given["spec"], scale=given["scale"])
     pixels = (imread(io.BytesIO(content))[:, :, :3] * 255).astype(int)
     ink = pixels.min(axis=2) < 250
     assert 0.005 < ink.mean() < 0.9, f"{path.name}: {ink.mean():.1%} of it is drawn on"

@@ -17,7 +17,7 @@ from fairlane.views.bands import LOWER, UPPER, place, unit_of
 from fairlane.views.kinds import view_of
 from fairlane.views.rows import box_numbers
 from fairlane.views.vegalite import completed, problems_of
-from pictures import assert_drawn
+from pictures import assert_drawn, draw
 from report_kinds import reproduction
 from small_paper import run, written
 from small_study import Here
@@ -215,8 +215,9 @@ def test_verdicts_and_numbers_are_counted_and_compared() -> None:
 
 
 def test_what_vega_cannot_draw_is_reported_and_horizontal_boxes_are_those_of_vega_lite(
-    folder: Path, tmp_path: Path
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("vl_convert.vegalite_to_png", draw)
     text = (folder / "figures.toml").read_text()
     turned = (
         text.replace("encoding.x", "encoding.z").replace("encoding.y", "encoding.x").replace("encoding.z", "encoding.y")
