@@ -23,9 +23,9 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name Cargo.toml -o -n
 # The bindings are left out of what links on its own: they are a library that only a Python process can load.
 RUST_ALONE := --workspace --exclude fairlane-python
 
-# Tests that wait leave a core to others.
+# Three processes on two cores: some tests wait.
 PYTEST := $(BIN)/python -m pytest --numprocesses 3 --dist worksteal
-# Of campaigns: another one each day.
+# The seed of campaigns, another one each day.
 SEED := $(shell expr $$(date +%s) / 86400)
 
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
@@ -49,7 +49,7 @@ test: $(EXTENSION) ## run the tests, Rust and Python: what guards behaviour, wit
 	cargo test --locked --quiet $(RUST_ALONE)
 	$(PYTEST) -m "not live and not long"
 
-test-all: $(EXTENSION) $(BROWSER) ## also Slurm, OpenSM, namespaces, MPI and browser, and campaigns of random cases
+test-all: $(EXTENSION) $(BROWSER) ## also long tests, Slurm, OpenSM, namespaces, MPI and browser, and campaigns of random cases
 	cargo test --locked --quiet $(RUST_ALONE)
 	$(PYTEST) --hypothesis-seed $(SEED)
 

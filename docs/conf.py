@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _digest() -> str:
-    """What fairlane is installed."""
+    """A digest of the installed fairlane."""
     with resources.as_file(resources.files("fairlane")) as folder:
         files = sorted(path for path in folder.rglob("*") if path.suffix in (".py", ".so", ".toml"))
         return sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]

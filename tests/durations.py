@@ -21,7 +21,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """What is spent before the first test is not that test's."""
+    """Time of collection does not count for the first test."""
     session.config.stash[_SPENT] = sum(os.times()[:4])
 
 

@@ -1,4 +1,4 @@
-"""What can be said of a picture without looking at it: that something is drawn, and that no text is cut off.
+"""Checks of pictures: something is drawn, and no text is cut off.
 
 Drawing takes most of the time of many tests, so a PNG is drawn only when a test looks at it: ``deferred``.
 """
@@ -24,7 +24,7 @@ draw = vl_convert.vegalite_to_png
 
 
 def deferred(spec: dict[str, Any], scale: float) -> bytes:
-    """In place of the picture of a specification: what ``assert_drawn`` draws it from."""
+    """A placeholder of a picture with its specification, which ``assert_drawn`` draws."""
     return _DEFERRED + json.dumps({"spec": spec, "scale": scale}).encode()
 
 

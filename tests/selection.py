@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).parents[1]
 MARKERS = (
-    "live(*folders, absent): needs Slurm, OpenSM, namespaces, MPI or a browser: absent() says what is missing; the "
-    "folders of python/fairlane are those that it is a test of",
-    "long(*folders): takes many seconds, and guards what changes with these folders of python/fairlane only; '' is all",
+    "live(*folders, absent): needs Slurm, OpenSM, namespaces, MPI or a browser; tests folders of python/fairlane; "
+    "absent() says what is not installed",
+    "long(*folders): takes many seconds; tests folders of python/fairlane, or all of them if it is ''",
     "campaign: random cases: a few fixed ones, or with --hypothesis-seed many new ones",
 )
 
@@ -59,7 +59,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if since is None:
         return
     changed = _git("diff", "--name-only", since, "--")
-    left = [item for item in items if not is_of(item, changed)]
+    left = [item for item in items if not is_affected(item, changed)]
     items[:] = [item for item in items if item not in set(left)]
     config.hook.pytest_deselected(items=left)
 
@@ -69,16 +69,16 @@ def _git(*words: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def is_of(item: pytest.Item, changed: list[str]) -> bool:
-    """Whether a test is neither live nor long, or one of the files is its own, a helper of it, or in its folders."""
+def is_affected(item: pytest.Item, changed: list[str]) -> bool:
+    """Whether a test runs: always, or a live or long one if its file, helpers, folders or any Rust changed."""
     markers = [*item.iter_markers("live"), *item.iter_markers("long")]
     if not markers:
         return True
     assert isinstance(item, pytest.Function)
     helpers = {_name(value) for value in vars(item.module).values()}
     files = {str(item.path.relative_to(ROOT)), *(f"tests/{name.replace('.', '/')}.py" for name in helpers)}
-    folders = tuple(f"python/fairlane/{folder}" for marker in markers for folder in marker.args)
-    return any(file in files or file.startswith(folders) for file in changed)
+    folders = [f"python/fairlane/{folder}" for marker in markers for folder in marker.args]
+    return any(file in files or file.startswith(("crates/", *folders)) for file in changed)
 
 
 def _name(value: object) -> str:

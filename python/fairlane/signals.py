@@ -24,9 +24,9 @@ def exit_on_sigterm() -> Iterator[None]:
 
 @contextmanager
 def awaited_signals() -> Iterator[Callable[[], object]]:
-    """Yields what waits for SIGTERM or SIGINT; one that arrives earlier in the block ends the wait at once.
+    """Yields a function that waits for SIGTERM or SIGINT; it returns at once if one has arrived in the block.
 
-    By handlers, which hold for the whole process: a blocked signal would go to a thread that was there before.
+    Handlers hold for the whole process; a mask that is set here would not apply to threads that exist already.
     """
     ended = threading.Event()
     with _handled(lambda _: ended.set()):

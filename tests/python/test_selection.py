@@ -32,6 +32,7 @@ def test_folders_of_markers_exist() -> None:
         ("python/fairlane/statistics/intervals.py", True),
         ("tests/python/test_selection.py", True),
         ("tests/selection.py", True),
+        ("crates/fairlane-core/src/lib.rs", True),
         ("python/fairlane/study/plan.py", False),
         ("tests/slurm.py", False),
     ],
@@ -39,4 +40,4 @@ def test_folders_of_markers_exist() -> None:
 def test_a_long_test_runs_if_its_folder_its_file_or_a_helper_changed(
     changed: str, runs: bool, request: pytest.FixtureRequest
 ) -> None:
-    assert selection.is_of(request.node, [changed]) == runs
+    assert selection.is_affected(request.node, [changed]) == runs

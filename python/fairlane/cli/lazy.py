@@ -1,8 +1,8 @@
 """Commands whose modules are imported when they run: that takes long, and help needs none of it.
 
 The help of a group has the docstrings of its commands, from the compiled code of their modules. Help, completion and
-errors of a command need its signature: its module is run without imports of other than the standard options, and
-without the bodies of functions.
+errors of a command need its signature: of its module only assignments, the imports in ``_OF_SIGNATURES``, and the
+function's header with its docstring are executed.
 """
 
 import ast

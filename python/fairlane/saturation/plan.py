@@ -26,8 +26,8 @@ _Model = TypeVar("_Model", bound=BaseModel)
 _ALLOWED = "a range as 0.05..1, or loads as 0.1,0.2,0.5; each above 0 and at most 1"
 
 
-def loads_of(given: str, steps: int) -> list[float]:
-    """The loads of a range "0.05..1", in ``steps`` equal steps, or those of a list "0.1,0.2".
+def loads_of(given: str, count: int) -> list[float]:
+    """The loads of a range "0.05..1", ``count`` of them equally spaced with both ends, or those of a list "0.1,0.2".
 
     Raises ``ScenarioError`` if they are none.
     """
@@ -42,10 +42,10 @@ def loads_of(given: str, steps: int) -> list[float]:
         raise ScenarioError(Problem(_OPTION, "the range ends before it begins", given, _ALLOWED))
     if low == high:
         return [low]
-    if steps < 2:
-        raise ScenarioError(Problem("--loads", "a range has two loads at least", steps, "2 or more"))
+    if count < 2:
+        raise ScenarioError(Problem("--loads", "a range has two loads at least", count, "2 or more"))
     # Rounded, so that names and tables show what is meant; a millionth of the load is far below what can be measured.
-    return [round(low + (high - low) * step / (steps - 1), 6) for step in range(steps)]
+    return [round(low + (high - low) * step / (count - 1), 6) for step in range(count)]
 
 
 def _load(part: str, given: str) -> float:
@@ -82,7 +82,7 @@ class Plan:
 
     scenario: Scenario
     loads: Sequence[float]
-    """Offered loads, parts of the injection bandwidth."""
+    """Offered loads, fractions of the injection bandwidth."""
     seeds: Sequence[int]
     """Seeds of the replicates."""
     warm_up: int
@@ -90,7 +90,7 @@ class Plan:
     duration: int
     """Simulated time in all, ps."""
     remarks: Sequence[str] = ()
-    """What is not as in the scenario, or hardly meant: a sentence each."""
+    """What differs from the scenario, or is probably unintended: a sentence each."""
 
     def at(self, load: float, seed: int) -> Scenario:
         """The scenario at one load and seed."""

@@ -13,6 +13,7 @@ import polars as pl
 
 from fairlane.errors import ScenarioError
 from fairlane.results.study import META, STUDY_SCHEMA_VERSION, StudyMeta, StudyResults
+from fairlane.statistics import FEWEST_UNITS
 from fairlane.study.design import SHEET, data_sheet, dataset, effects, placement_name
 from fairlane.study.measured import plan_of
 from fairlane.study.plan import Plan
@@ -152,7 +153,8 @@ def _without_effect(cells: Sequence[Mapping[str, Any]]) -> Sequence[str]:
 def _chosen(placements: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Placements that are no sample: they differ in more than their seed."""
     unseeded = [{key: value for key, value in table.items() if key != "seed"} for table in placements]
-    if len(unseeded) >= 3 and any(table != unseeded[0] for table in unseeded):  # of fewer there is no interval
+    has_interval = len(unseeded) >= FEWEST_UNITS
+    if has_interval and any(table != unseeded[0] for table in unseeded):
         yield (
             "placements differ in more than their seed and are no sample: ± says how much these differ, and not how "
             "certain a mean is; for that, give one policy and a number of placements"

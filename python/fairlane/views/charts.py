@@ -30,7 +30,7 @@ PANEL = 640
 WHEEL = "wheel![event.ctrlKey || event.metaKey || event.shiftKey]"
 DRAG = "[pointerdown[event.pointerType !== 'touch'], window:pointerup] > window:pointermove!"
 CLEAR = "dblclick, window:input"
-"""Events that zoom and move axes, and take that back: without Ctrl, and on touch screens, a page scrolls."""
+"""Events that zoom and move axes, and take that back: the wheel alone, and a touch, scroll the page."""
 NUMBERS = ",.6~r"
 SHARES = ".6~%"
 Layer = altair.Chart | altair.LayerChart
@@ -71,7 +71,7 @@ class Axis:
     ) -> "Axis":
         """An axis that all these values fit on; logarithmic by ``scale``, of ``auto`` where they differ much.
 
-        A linear axis begins at ``zero`` unless some value is less.
+        With ``zero``, a linear axis begins at 0 unless some value is less.
         """
         known = [value for value in values if value is not None] or [1.0]
         low, high = min(known), max(known)
@@ -215,9 +215,9 @@ def drawing(
 
 
 def moved(channels: Sequence[Literal["x", "y"]], name: str | None = None) -> altair.Parameter:
-    """The parameter that moves axes by dragging, and zooms by the wheel with Ctrl; a double click takes it back.
+    """The parameter that moves axes by dragging, and zooms by the wheel with Ctrl, Meta or Shift.
 
-    Without Ctrl, and on touch screens, a page scrolls. Other choices, which change the data, take it back, too.
+    The wheel alone, and a touch, scroll the page. A double click, and choices that change the data, take it back.
     """
     return altair.selection_interval(
         name=name,
@@ -362,8 +362,8 @@ def course(
     rows: Sequence[Row], columns: Sequence[Column], line: Mapping[str, Any], point: Mapping[str, Any], **encoding: Any
 ) -> Iterator[altair.Chart]:
     """A line through rows, and on it points with a tooltip of these columns; ``line`` and ``point`` are their looks."""
-    shown, tooltip = described(rows, columns)
-    base = chart(shown).encode(**encoding)
+    base, tooltip = with_tooltip(rows, columns)
+    base = base.encode(**encoding)
     yield base.mark_line(**line)
     yield base.mark_point(**point).encode(tooltip=tooltip)
 
@@ -426,7 +426,7 @@ def rule(at: float, axis: Axis, *, vertical: bool, style: str = "ink") -> altair
 
 
 def chosen_key() -> altair.Parameter:
-    """The key of what is chosen on a page: that of a row, or of what the row is a part of, or that is a part of it."""
+    """The key of the row that is chosen on a page, of its parent, or of its child."""
     return altair.param(name="chosen_key", value="")
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fairlane.advice.model import RunTimeModel
 from fairlane.predict import Comparison, Predictor
-from fairlane.views.charts import Axis, Layer, chart, colour, described, layers
+from fairlane.views.charts import Axis, Layer, colour, course, layers
 from fairlane.views.model import Chart, View
 from fairlane.views.tables import Column, Row, Table, columns, fixed
 from fairlane.wording import plural, significant
@@ -172,7 +172,5 @@ def _lines(rows: Sequence[Row], names: Sequence[str]) -> Iterator[Layer]:
     span = (mean * (1 - _STEADY / 2), mean * (1 + _STEADY / 2))
     time = Axis.of([*times, *span], "Time", scale="linear", zero=False)
     told = [Column("timestep", "timestep"), Column("", "line"), *columns(significant, time="time", truth="truth")]
-    shown, tooltip = described(rows, told)
-    base: Any = chart(shown).encode(x=step.x("timestep"), y=time.y("time"), color=colour("line", names))
-    yield base.mark_line(strokeWidth=1.4)
-    yield base.mark_point(size=16).encode(tooltip=tooltip)
+    encoding: dict[str, Any] = {"x": step.x("timestep"), "y": time.y("time"), "color": colour("line", names)}
+    yield from course(rows, told, {"strokeWidth": 1.4}, {"size": 16}, **encoding)

@@ -8,7 +8,7 @@ import polars as pl
 
 from fairlane.statistics import COVERAGE
 from fairlane.testbed.results import Results
-from fairlane.views.charts import Axis, Layer, chart, colour, described, layers, legend_of, rule, whiskers
+from fairlane.views.charts import Axis, Layer, colour, ends_of, layers, legend_of, rule, whiskers, with_tooltip
 from fairlane.views.model import Chart, View
 from fairlane.views.rows import Rows
 from fairlane.views.tables import Column, Row, Table, change, columns, with_change
@@ -80,16 +80,16 @@ def _layers(rows: list[dict[str, Any]], places: Rows, *, ratio: bool) -> Iterato
             value["value_low"] = max(low, _LEAST) if ratio and low is not None else low
             text = with_half_width(ends[""], ends["_low"], ends["_high"], change)
             long.append(places.place({"job": row["job"], "kind": kind, "shown": text, **value}, row["job"], series))
-    values = [row[f"value{end}"] for row in long for end in ("", "_low", "_high")]
+    values = ends_of(long)
     axis = (
         Axis.of([0.8, 1.25, *values], "Times the throughput", scale="log")
         if ratio
         else Axis.of([0.0, *values], "Change of throughput", "change", scale="linear")
     )
-    shown, tooltip = described(long, [_JOB, Column("", "kind"), Column("change", "shown")])
-    base = chart(shown).encode(y=places.y("at"), color=colour("kind", _KINDS))
+    base, tooltip = with_tooltip(long, [_JOB, Column("", "kind"), Column("change", "shown")])
+    base = base.encode(y=places.y("at"), color=colour("kind", _KINDS))
     yield rule(float(ratio), axis, vertical=True)
-    yield whiskers(base, axis, "value_low", "value_high", vertical=False)
+    yield whiskers(base, axis, vertical=False)
     shape = altair.Shape(
         "kind:N", scale=altair.Scale(domain=list(_KINDS), range=["circle", "diamond"]), legend=legend_of(_KINDS)
     )
