@@ -131,7 +131,7 @@ def test_an_error_names_the_event_before_pytest_ends_the_test() -> None:
     limit = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["pytest"]["ini_options"]["timeout"]
     assert 20 * 60 < HANG_S < limit
     text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
-    assert re.findall(r"A Python test ends after (\d+) minutes", text) == [str(limit // 60)]
+    assert re.findall(r"A timeout of (\d+) minutes", text) == [str(limit // 60)]
 
 
 def test_whoever_asks_whether_a_file_is_locked_is_not_in_the_way(tmp_path: Path) -> None:
