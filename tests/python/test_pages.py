@@ -232,3 +232,20 @@ def test_the_check_says_what_it_does() -> None:
         assert name.removesuffix("s").removeprefix("Rust ").lower() in head, name
     assert not any("wheel" in name for name in steps)
     assert "wheels are built and tested at a release" in " ".join(head.replace("#", "").split())
+
+
+REFERENCES = {"glossary.md", "model.md", "validation.md"}
+"""Pages of ``docs/`` in which a reader looks something up, of any length."""
+
+
+def test_guides_are_read_in_one_go() -> None:
+    guides = [*(ROOT / "docs").glob("*.md"), *(ROOT / "docs/questions").glob("*.md"), ROOT / "README.md"]
+    lengths = {page.name: len(page.read_text("utf-8").split()) for page in guides if page.name not in REFERENCES}
+    assert {name: words for name, words in lengths.items() if words > 900} == {}
+
+
+def test_pages_of_papers_say_the_rest_in_folds() -> None:
+    fold = re.compile(r"^(:{3,})\{dropdown\}.*?^\1\s*$", flags=re.DOTALL | re.MULTILINE)
+    papers = (ROOT / "docs/reproduction").glob("*/index.md")
+    lengths = {page.parent.name: len(fold.sub("", page.read_text("utf-8")).split()) for page in papers}
+    assert {name: words for name, words in lengths.items() if words > 600} == {}
