@@ -128,6 +128,38 @@ def test_boxes_are_computed_from_all_rows(count: int, words: str) -> None:
     assert "rows0_0" not in data, "a page need not hold every value"
 
 
+def test_boxes_of_a_query_are_drawn_as_they_are() -> None:
+    box = {"low": 2.0, "q1": 3.0, "median": 4.0, "q3": 5.0, "high": 6.0, "values": 500}
+    rows = pl.DataFrame([{"x": "a", "least": 1.0, "most": 900.0, **box}])
+    found, note = completed([({"mark": "boxplot", "encoding": {"x": {"field": "x"}, "y": {"field": "median"}}}, rows)])
+    data = found.content["datasets"]
+    assert {key: data["rows0_0_0_boxes"][0][key] for key in box} == box
+    assert [dot["value"] for dot in data["rows0_0_0_dots"]] == [1.0, 900.0]
+    low, high = found.content["concat"][0]["layer"][0]["encoding"]["y"]["scale"]["domain"]
+    assert low < 1.0, "the axis has room for the extremes"
+    assert high > 900.0
+    assert "whiskers" not in note, "the query knows what they are"
+
+
+def test_a_line_at_a_value_leaves_the_grid() -> None:
+    layers = [
+        {"mark": "rule", "encoding": {"y": {"datum": 2}}},
+        {"mark": "point", "encoding": {"y": {"field": "time"}}},
+    ]
+    first, _ = completed([({"layer": layers}, ROWS)])[0].to_dict()["concat"][0]["layer"]
+    assert first["encoding"]["y"] == {"datum": 2, "axis": {"grid": True}}
+
+
+def test_charts_of_the_same_colours_have_one_legend() -> None:
+    x, y, color = ({"field": field} for field in ("size", "time", "name"))
+    line = {"mark": "line", "encoding": {"x": x, "y": y, "color": color}}
+    twice = {
+        "encoding": {"x": x, "y": y},
+        "layer": [{"mark": of, "encoding": {"color": color}} for of in ("line", "point")],
+    }
+    assert completed([(line, ROWS), (twice, ROWS)])[0].to_dict()["resolve"]["scale"] == {}
+
+
 @pytest.mark.parametrize(("far", "log"), [(3, True), (1, False)])
 def test_boxes_are_on_a_logarithmic_axis_where_many_values_are_far_from_the_others(far: int, *, log: bool) -> None:
     """Of 40 values ``far`` are a hundred times the others."""

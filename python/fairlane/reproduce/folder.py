@@ -292,7 +292,9 @@ class Chart(Table):
     - The mark ``boxplot`` has a box for each combination of its other channels, computed from all rows. Whiskers reach
       the quantiles of 1% and 99% or, if no box has 100 values, the last values within 1.5 interquartile ranges, unless
       ``extent`` says otherwise; the note says which. Without a ``scale.type``, its axis is logarithmic if the 95%
-      quantile of the values is more than ten times the 5% quantile.
+      quantile of the values is more than ten times the 5% quantile. A query with the columns ``least``, ``low``,
+      ``q1``, ``median``, ``q3``, ``high``, ``most`` and ``values`` (how many) has the boxes themselves, whose whiskers
+      are from ``low`` to ``high``; ``y`` is the field ``median``.
     - The styles ``ink`` and ``muted`` have the colours of the theme.
     """
 

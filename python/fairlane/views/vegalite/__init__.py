@@ -48,7 +48,7 @@ def completed(
     panels = [panel for at, (spec, rows) in enumerate(charts) for panel in _panels(at, deepcopy(dict(spec)), rows)]
     own = [panel.columns for panel in panels if panel.columns]
     found = [_panel(at, panel) for at, panel in enumerate(panels)]
-    alike = len({repr(panel.colours) for panel in panels if panel.colours}) <= 1
+    alike = len({frozenset(map(repr, panel.colours)) for panel in panels if panel.colours}) <= 1
     resolve: Spec = {"scale": {} if alike else {"color": "independent", "shape": "independent"}}
     shared = [channel for channel in ("x", "y") if any(channel in panel.shared for panel in panels)]
     resolve["scale"] |= dict.fromkeys(shared, "shared")

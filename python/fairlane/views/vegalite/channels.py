@@ -19,6 +19,8 @@ _LETTER = 6.3
 """Width of a letter of a label, pixels."""
 _LINES = "split(datum.label, '\\n')"
 """Labels of names have a line break where the name has one."""
+GIVEN = ("least", "low", "q1", "median", "q3", "high", "most", "values")
+"""Columns of a query that has the boxes themselves: ends of whiskers, extremes, and how many values there are."""
 MOST_DOTS = 60
 """Of more values beyond the whiskers of a box, those that are evenly spaced in order, the extremes among them."""
 _DOT = {"type": "point", "size": 12, "stroke": "gray", "strokeWidth": 0.5, "clip": True}
@@ -72,6 +74,8 @@ def _channel(panel: Panel, channel: str, given: Any) -> Any:
     """The definition of a channel with what follows from the column."""
     if not isinstance(given, dict) or not isinstance(given.get("field", ""), str):
         return given
+    if channel in ("x", "y") and isinstance(given.get("datum"), int | float) and given.get("axis", {}) is not None:
+        return {**given, "axis": {"grid": True, **given.get("axis", {})}}  # which Vega-Lite has of fields only
     name = str(given.get("field", ""))
     known = name in panel.rows.columns
     number = "aggregate" in given or (known and is_number(panel.rows, name))
@@ -140,7 +144,7 @@ def _names(panel: Panel, channel: str, given: Spec) -> Spec:
     defaults: Spec = {**title, "labelExpr": _LINES}
     if channel == "x" and not {"labelAngle", "labelOverlap"} & {*axis}:
         longest = max((len(line) for name in names for line in name.split("\n")), default=0)
-        slanted = f"panel < {len(names) * (_LETTER * longest + 5):.0f}"
+        slanted = f"panel < {len(names) * (_LETTER * longest + 10):.0f}"
         defaults["labelAngle"] = {"expr": f"{slanted} ? -40 : 0"}
         defaults["labelAlign"] = {"expr": f"{slanted} ? 'right' : 'center'"}
     return {**given, "axis": {**defaults, **axis}}
@@ -186,30 +190,43 @@ def _expanded(
     ``extent`` of the mark is that of Vega-Lite; without one, whiskers are by ``most``, the values of the largest box.
     """
     y = encoding["y"]
-    by = _boxed_by(encoding)
-    groups = rows.group_by(by, maintain_order=True).agg(pl.col(y["field"]).drop_nulls().alias("_values"))
-    groups = groups.filter(pl.col("_values").list.len() > 0)
-    extent = mark.get("extent") or whiskers_of(most)
-    whiskers = EXTREMES if extent == "min-max" else extent
-    boxes: list[dict[str, Any]] = []
-    dots: list[dict[str, Any]] = []
-    for row in groups.iter_rows(named=True):
-        values = np.asarray(row.pop("_values"), np.float64)
-        numbers = box_numbers(values, whiskers)
-        boxes.append({**row, **numbers, "values": values.size})
-        beyond = values[(values < numbers["low"]) | (values > numbers["high"])]
-        dots += [{**row, "value": value} for value in thinned(beyond, MOST_DOTS).tolist()]
+    if y["field"] == "median" and {*GIVEN} <= {*rows.columns}:
+        words = "Boxes: quartiles and median; dots: the extremes."
+        boxes = rows.to_dicts()
+        dots = [{**row, "value": row[end]} for row in boxes for end in ("least", "most")]
+        values = pl.concat([rows[name].cast(pl.Float64) for name in GIVEN[:-1]])
+    else:
+        extent = mark.get("extent") or whiskers_of(most)
+        whiskers = EXTREMES if extent == "min-max" else extent
+        words = f"Boxes: quartiles and median; whiskers: {whisker_words(whiskers)}; dots: values beyond."
+        boxes, dots = _computed(rows, _boxed_by(encoding), y["field"], whiskers)
+        values = rows[y["field"]]
     spec.pop("mark")
     spec.pop("encoding", None)
     others = {channel: dict(of) for channel, of in encoding.items() if channel != "y"}
     inner = "xOffset" if "xOffset" in others else "x"
     if inner in others:
         others[inner]["scale"] = {"paddingInner": 0.2, **others[inner].get("scale", {})}
-    axis = _box_axis(y, rows[y["field"]])
+    axis = _box_axis(y, values)
     every = _box_layers(axis, others, mark, f"{name}_boxes", f"{name}_dots")
     spec["layer"] = every if dots else every[1:]
-    words = f"Boxes: quartiles and median; whiskers: {whisker_words(whiskers)}; dots: values beyond."
     return words, {f"{name}_boxes": boxes, **({f"{name}_dots": dots} if dots else {})}
+
+
+def _computed(
+    rows: pl.DataFrame, by: Sequence[str], field: str, whiskers: float | tuple[float, float]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Boxes of a column, and the values beyond their whiskers."""
+    groups = rows.group_by(by, maintain_order=True).agg(pl.col(field).drop_nulls().alias("_values"))
+    boxes: list[dict[str, Any]] = []
+    dots: list[dict[str, Any]] = []
+    for row in groups.filter(pl.col("_values").list.len() > 0).iter_rows(named=True):
+        values = np.asarray(row.pop("_values"), np.float64)
+        numbers = box_numbers(values, whiskers)
+        boxes.append({**row, **numbers, "values": values.size})
+        beyond = values[(values < numbers["low"]) | (values > numbers["high"])]
+        dots += [{**row, "value": value} for value in thinned(beyond, MOST_DOTS).tolist()]
+    return boxes, dots
 
 
 def _box_axis(y: Mapping[str, Any], values: pl.Series) -> dict[str, Any]:
@@ -250,7 +267,7 @@ def _box_layers(
         layer({"type": "rule", "style": "ink"}, "low", neutral, y2={"field": "high"}),
         *(layer(_END, key, neutral) for key in ("low", "high")),
         layer(box, "q1", others, y2={"field": "q3"}, tooltip=tooltip),
-        layer({"type": "tick", "style": "ink", "thickness": 2.5}, "median", neutral, tooltip=tooltip),
+        layer({"type": "tick", "style": "ink", "thickness": 2.5, "opacity": 1}, "median", neutral, tooltip=tooltip),
     ]
     return [
         {"data": {"name": dots}, **layer(_DOT, "value", others, tooltip=told)},
