@@ -112,6 +112,9 @@ readme: $(EXTENSION) ## run what README.md and the examples show and store what 
 pages: $(EXTENSION) ## run the studies that the pages of examples and questions show, and store what they print
 	$(BIN)/python tools/update_pages.py
 
+figures: $(EXTENSION) ## draw the figures of the pages whose numbers are stored in tables
+	$(BIN)/python tools/draw_figures.py
+
 lock: $(VENV)/.libraries ## choose library versions anew: Cargo.lock and requirements/lock.txt
 	cargo update
 	$(BIN)/uv --no-config pip compile pyproject.toml --extra dask --extra papers --extra serve --extra timeline --group dev --group docs --output-file requirements/lock.txt \

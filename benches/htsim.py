@@ -6,12 +6,11 @@ validation runs, one seed each (github.com/ultraethernet/uet-htsim, ``htsim/sim/
 switches without latency that store and forward, packets of 4,150 bytes with headers of 64, queues of one
 bandwidth-delay product, marks between a fifth and four fifths of it, headers on a lane of strict priority.
 
-Usage: ``python benches/htsim.py``; prints each case beside htsim's figure, draws ``docs/images/htsim.png`` and writes
-``docs/data/htsim.csv``. ``--redraw`` draws from that table.
+Usage: ``python benches/htsim.py``; prints each case beside htsim's figure and writes ``docs/data/htsim.csv``;
+``tools/draw_figures.py htsim`` draws the figure from it.
 """
 
 import csv
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,12 +21,10 @@ from rich.progress import track
 from rich.table import Table
 
 import fairlane
-from fairlane.plot.style import MUTED, PALETTE, canvas, styled
 from fairlane.statistics import Estimate, independent
 
 ROOT = Path(__file__).parent.parent
 TABLE = ROOT / "docs" / "data" / "htsim.csv"
-IMAGE = ROOT / "docs" / "images" / "htsim.png"
 
 SEEDS = range(1, 11)
 """Of the placement, which makes the permutation, and of the paths of flows."""
@@ -143,39 +140,12 @@ def run(case: Case) -> tuple[Estimate, float]:
     return mean, sum(trimmed for _, trimmed in found) / len(found)
 
 
-def draw(results: Mapping[str, Estimate]) -> None:
-    """Draws each case relative to htsim's figures."""
-    with styled():
-        figure = canvas(8.0, 3.6)
-        axes = figure.subplots()
-        for place, case in enumerate(reversed(CASES)):
-            low, high = min(case.htsim), max(case.htsim)
-            axes.plot([1.0, high / low], [place, place], color=MUTED, linewidth=9, alpha=0.45, solid_capstyle="butt")
-            axes.plot(1.0, place, "|", color=MUTED, markersize=16, markeredgewidth=2)
-            mean = results[case.name]
-            half = (mean.half_width or 0.0) / low
-            axes.errorbar(mean.value / low, place, xerr=half, fmt="o", color=PALETTE[0], capsize=3, markersize=6)
-        axes.set_yticks(range(len(CASES)), [case.name for case in reversed(CASES)])
-        axes.set_xlim(0.8, 1.25)
-        axes.grid(axis="x")
-        axes.set_xlabel("completion time relative to htsim's")
-        figure.savefig(IMAGE)
-
-
-def redraw() -> None:
-    """Draws the figure from the table."""
-    with TABLE.open() as file:
-        rows = list(csv.DictReader(file))
-    draw({row["case"]: Estimate(float(row["mean_us"]), float(row["low_us"]), float(row["high_us"])) for row in rows})
-
-
 def main() -> None:
     """Runs all cases."""
-    results, rows = {}, []
+    rows = []
     table = Table("case", "htsim, us", "fairlane, us", "95% interval", "packets trimmed")
     for case in CASES:
         mean, trimmed = run(case)
-        results[case.name] = mean
         published = " to ".join(f"{value:,.0f}" for value in sorted({min(case.htsim), max(case.htsim)}))
         table.add_row(
             case.name, published, f"{mean.value:,.0f}", f"{mean.low:,.0f} to {mean.high:,.0f}", f"{trimmed:,.0f}"
@@ -187,8 +157,7 @@ def main() -> None:
         writer.writerow(["case", "htsim_low_us", "htsim_high_us", "mean_us", "low_us", "high_us", "trimmed"])
         writer.writerows(rows)
     Console().print(table)
-    draw(results)
 
 
 if __name__ == "__main__":
-    redraw() if sys.argv[1:] == ["--redraw"] else main()
+    main()

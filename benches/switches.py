@@ -1,8 +1,8 @@
 """Input-queued switches against two published simulators, with the settings of those: throughput and latency.
 
 The same fabrics, packets, buffers and latencies are simulated with both switch architectures. Usage:
-``python benches/switches.py``; prints each point next to that of the reference, draws ``docs/images/switches.png`` and
-writes ``docs/data/switches.csv``.
+``python benches/switches.py``; prints each point next to that of the reference and writes ``docs/data/switches.csv``;
+``tools/draw_figures.py switches`` draws the figure from it.
 """
 
 import csv
@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from matplotlib.figure import Figure
 
 import fairlane
 from fairlane.saturation import OpenLoopOptions, prepared, sweep
@@ -21,7 +20,6 @@ from fairlane.saturation import OpenLoopOptions, prepared, sweep
 ROOT = Path(__file__).parent.parent
 REFERENCE = Path(__file__).with_name("saturation-reference.csv")
 TABLE = ROOT / "docs" / "data" / "switches.csv"
-IMAGE = ROOT / "docs" / "images" / "switches.png"
 
 LOADS = (0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
 REPLICATES = 2
@@ -98,7 +96,6 @@ CASES = [
     ),
     Case(CAMINOS, "dfly72", ("min", "adv+1"), "minimal", NEXT_GROUP, 8, {"latency": 1, "global_latency": 10}),
 ]
-TICKS = (10, 20, 50, 100, 200, 500)
 OUTPUT_BUFFER = 16
 """Packets of an output buffer's lane; neither reference limits it in bytes as we do."""
 
@@ -173,67 +170,30 @@ def reference(case: Case) -> dict[float, tuple[float, float]]:
     return found
 
 
-def draw(curves: Mapping[int, Mapping[str, list[tuple[float, float, float]]]]) -> None:
-    """A column for each fabric: accepted load above, latency below; BookSim and CAMINOS in their colours."""
-    figure = Figure(figsize=(15, 7), layout="constrained")
-    axes = figure.subplots(2, len(FABRICS), sharex=True)
-    for number, case in enumerate(CASES):
-        if case.pattern != "uniform":
-            continue
-        top, bottom = (axes[row][list(FABRICS).index(case.fabric)] for row in (0, 1))
-        colour = "C0" if case.simulator is BOOKSIM else "C1"
-        for kind, style in (("input_queued", "-"), ("output_queued", ":")):
-            points = curves[number][kind]
-            label = f"{kind}, settings of {case.simulator.name}"
-            top.plot([it[0] for it in points], [it[1] for it in points], colour, linestyle=style, label=label)
-            below = [it for it in points if it[0] < 1 and it[1] > 0.97 * it[0]]
-            bottom.plot([it[0] for it in below], [it[2] for it in below], colour, linestyle=style)
-        theirs = reference(case)
-        marker = "o" if case.simulator is BOOKSIM else "s"
-        top.plot(
-            list(theirs),
-            [it[0] for it in theirs.values()],
-            colour,
-            marker=marker,
-            linestyle="",
-            label=case.simulator.name,
-        )
-        known = {load: it[1] for load, it in theirs.items() if not isnan(it[1]) and it[0] > 0.97 * load}
-        bottom.plot(list(known), list(known.values()), colour, marker=marker, linestyle="")
-        top.set(title=f"{case.fabric}, uniform", ylim=(0, 1.05))
-        bottom.set(xlabel="offered load", yscale="log", yticks=TICKS, yticklabels=map(str, TICKS), ylim=(8, 600))
-        bottom.minorticks_off()
-    axes[0][0].set(ylabel="accepted load")
-    axes[1][0].set(ylabel="mean latency, cycles")
-    figure.legend(*axes[0][0].get_legend_handles_labels(), fontsize=8, loc="outside lower center", ncols=6)
-    figure.savefig(IMAGE, dpi=100)
-
-
 def main() -> None:
     """Simulates all cases."""
-    curves: dict[int, dict[str, list[tuple[float, float, float]]]] = {}
     with TABLE.open("w", newline="") as file:
         rows = csv.writer(file, lineterminator="\n")
         rows.writerow(
             ["simulator", "fabric", "routing", "traffic", "architecture", "offered", "accepted", "latency_cycles"]
         )
-        for number, case in enumerate(CASES):
+        for case in CASES:
             theirs = reference(case)
-            curves[number] = {
+            curves = {
                 "input_queued": measure(case, architecture(case)),
                 "output_queued": measure(case, "output_queued"),
+                "reference": [(offered, *point) for offered, point in theirs.items()],
             }
-            for kind, points in curves[number].items():
+            for kind, points in curves.items():
                 for offered, accepted, latency in points:
                     row = [case.simulator.name, case.fabric, *case.reference, kind, offered]
-                    rows.writerow([*row, f"{accepted:.4f}", f"{latency:.2f}"])
+                    rows.writerow([*row, f"{accepted:.4f}", "" if isnan(latency) else f"{latency:.2f}"])
                 compared = " | ".join(
                     f"{offered:g}: {accepted:.3f}/{theirs[offered][0]:.3f} {latency:.1f}/{theirs[offered][1]:.1f}"
                     for offered, accepted, latency in points
                 )
                 print(f"{case.simulator.name} {case.fabric} {case.reference[1]} {kind}: {compared}", flush=True)
-    draw(curves)
-    print(f"{TABLE}\n{IMAGE}")
+    print(TABLE)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Figures as ``figures.toml`` describes them: charts of queries, checked, with their rows; ``views`` draws them."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -28,9 +28,7 @@ def figures_of(plan: Plan, outcome: Outcome) -> tuple[list[FigureData], list[Pro
         if not made(plan, outcome, figure):
             continue
         try:
-            for row in _rows(figure, outcome.tables):
-                _named(figure, row, [*OWN_FILES, *(f"{one.file}.png" for one in found)])
-                found += _figure(figure, row, outcome.tables)
+            found += data_of(figure, outcome.tables, [one.file for one in found])
         except Problems as problems:
             wrong += [problem.under(f"figure {figure.file}") for problem in problems.problems]
         except (KeyError, ValueError, TypeError, pl.exceptions.PolarsError) as error:  # a QueryError is a ValueError
@@ -42,13 +40,22 @@ def figures_of(plan: Plan, outcome: Outcome) -> tuple[list[FigureData], list[Pro
     return found, [problem.at(file, None) for problem in wrong]
 
 
-def _named(figure: Figure, row: Mapping[str, Any], taken: Collection[str]) -> None:
-    """Raises ``Problems`` if a figure, with the columns of a row in its name, would be no new file in the folder."""
-    name = figure.file.format(**row)
+def data_of(figure: Figure, tables: Database, names: Sequence[str] = ()) -> Iterator[FigureData]:
+    """The figures of a description that there are rows for; other ones have ``names``."""
+    taken = [*OWN_FILES, *(f"{name}.png" for name in names)]
+    for row in _rows(figure, tables):
+        taken.append(_named(figure, row, taken))
+        yield from _figure(figure, row, tables)
+
+
+def _named(figure: Figure, row: Mapping[str, Any], taken: Collection[str]) -> str:
+    """The file of a figure, with the columns of a row in its name. Raises ``Problems`` if it is none, or ``taken``."""
+    name = f"{figure.file.format(**row)}.png"
     with under("file"):
-        file_name(name)
-        if f"{name}.png" in taken:
-            raise Problems(Problem("", "another file has this name", f"{name}.png"))
+        file_name(name.removesuffix(".png"))
+        if name in taken:
+            raise Problems(Problem("", "another file has this name", name))
+    return name
 
 
 def _rows(figure: Figure, tables: Database) -> Iterator[Mapping[str, Any]]:

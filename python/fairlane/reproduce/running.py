@@ -172,7 +172,7 @@ def perform(plan: Plan, executor: Executor) -> Outcome:
         if study is not None
     }
     outcome = Outcome(Database(), {}, failures, done, by_study, results, repeats)
-    return _derived(plan, _stored(plan, found, outcome), executor.store)
+    return _derived(plan, with_tables(plan, found, outcome), executor.store)
 
 
 def _every(part: Tasks) -> Iterator[Computable]:
@@ -186,7 +186,7 @@ def _done(task: Computable, executor: Executor) -> Done:
     return Done(task, found.seconds, found.cpu)
 
 
-def _stored(plan: Plan, found: Mapping[str, Mapping[str, pl.DataFrame]], outcome: Outcome) -> Outcome:
+def with_tables(plan: Plan, found: Mapping[str, Mapping[str, pl.DataFrame]], outcome: Outcome) -> Outcome:
     """With the tables of the studies in the database, one of the studies themselves, and one of the replicate."""
     number = plan.options.replicate
     row = {"replicate": [number], "seed": [1 + shift(number)], "variant": [plan.options.variant]}

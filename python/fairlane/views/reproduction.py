@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from fairlane.results.reproduction import ClauseResult, Number, ReproductionResults
+from fairlane.results.reproduction import ClauseResult, FigureData, Number, ReproductionResults
 from fairlane.views import robustness
 from fairlane.views.bands import band_chart
 from fairlane.views.model import Chart, View, lines_of, remarks_of
@@ -190,29 +190,33 @@ def held_of(rows: Sequence[Row]) -> str:
 def _figures(every: Mapping[str, ReproductionResults]) -> Iterator[Chart]:
     for number, (name, one) in enumerate(every.items(), 1):
         before, suffix = (f"{name}: ", f"-{number}") if len(every) > 1 else ("", "")
-        for figure in one.figures:
-            tables = [pl.DataFrame(of.columns, strict=False) for of in figure.charts]
-            specs = [of.spec for of in figure.charts]
-            panels, boxes = completed(list(zip(specs, tables, strict=True)), figure.columns)
-            kept = [
-                f"{table.height:,} of {plural(of.rows, 'row')}, evenly spaced."
-                for of, table in zip(figure.charts, tables, strict=True)
-                if table.height < of.rows
-            ]
-            own = f"{figure.note.removesuffix('.')}." if figure.note else ""
-            numbered = [table.select(pl.lit(at).alias("chart"), pl.all()) for at, table in enumerate(tables, 1)]
-            yield Chart(
-                f"figure-{figure.file}{suffix}",
-                f"{before}{figure.title}",
-                panels,
-                _range(specs[0], tables[0]),
-                " ".join(filter(None, (own, boxes, *kept))),
-                frame=pl.concat(numbered, how="diagonal_relaxed"),
-                picture=f"{figure.file}{suffix}",
-                wide=len(panels.content["concat"]) > 1,
-                headline=f"{before}{figure.title}",
-                alone=True,
-            )
+        yield from (chart_of(figure, before, suffix) for figure in one.figures)
+
+
+def chart_of(figure: FigureData, before: str = "", suffix: str = "") -> Chart:
+    """A figure of ``figures.toml``; ``before`` is put before its title, and ``suffix`` after its name."""
+    tables = [pl.DataFrame(of.columns, strict=False) for of in figure.charts]
+    specs = [of.spec for of in figure.charts]
+    panels, boxes = completed(list(zip(specs, tables, strict=True)), figure.columns)
+    kept = [
+        f"{table.height:,} of {plural(of.rows, 'row')}, evenly spaced."
+        for of, table in zip(figure.charts, tables, strict=True)
+        if table.height < of.rows
+    ]
+    own = f"{figure.note.removesuffix('.')}." if figure.note else ""
+    numbered = [table.select(pl.lit(at).alias("chart"), pl.all()) for at, table in enumerate(tables, 1)]
+    return Chart(
+        f"figure-{figure.file}{suffix}",
+        f"{before}{figure.title}",
+        panels,
+        _range(specs[0], tables[0]),
+        " ".join(filter(None, (own, boxes, *kept))),
+        frame=pl.concat(numbered, how="diagonal_relaxed"),
+        picture=f"{figure.file}{suffix}",
+        wide=len(panels.content["concat"]) > 1,
+        headline=f"{before}{figure.title}",
+        alone=True,
+    )
 
 
 def _range(spec: Mapping[str, Any], table: pl.DataFrame) -> str:
