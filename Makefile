@@ -35,7 +35,7 @@ export PYO3_BUILD_EXTENSION_MODULE := 1
 export PATH := $(PATH):$(HOME)/.cargo/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help build demo test test-all test-more test-binaries quick lint format docs man bench bench-threads bench-million bench-instructions readme pages lock wheel wheel-test sdist-test clean
+.PHONY: help build demo test test-all test-more test-binaries quick lint format docs man bench bench-threads bench-million bench-instructions readme pages figures lock wheel wheel-test sdist-test clean
 
 help: ## say what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 26
