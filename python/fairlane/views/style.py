@@ -73,7 +73,7 @@ def config(colours: Colours, font: str = FONT, *, background: bool = True) -> di
             {"name": "grey1", "value": colours.grid},
         ],
         "mark": {"color": first},
-        "line": {"strokeWidth": 2},
+        "line": {"strokeWidth": 2, "strokeJoin": "round"},
         "point": {"size": 45, "filled": True, "opacity": 1},
         "style": {
             "ink": {"color": colours.ink, "strokeWidth": 0.8},

@@ -130,7 +130,9 @@ def _numeric(panel: Panel, channel: str, given: Spec) -> Spec:
     if channel == "x" and not {"domain", "padding", "bins"} & {*scale}:
         scale = {**scale, "padding": 6}  # points at the ends are whole
     title = panel.given.get((channel, "title"), {})
-    return {**title, **given, "scale": scale, "axis": {"format": NUMBERS, "labelOverlap": True, "tickCount": 5, **axis}}
+    ticks = {} if "values" in axis else {"tickCount": 5}  # Vega leaves out values that are more
+    look = {"format": NUMBERS, "labelOverlap": True, "labelFlush": False, **ticks}
+    return {**title, **given, "scale": scale, "axis": {**look, **axis}}
 
 
 def _names(panel: Panel, channel: str, given: Spec) -> Spec:
@@ -237,7 +239,8 @@ def _box_axis(y: Mapping[str, Any], values: pl.Series) -> dict[str, Any]:
         return {"scale": scale, "axis": y.get("axis", {}), **({"title": y["title"]} if "title" in y else {})}
     of = Axis.of(known.tolist(), "", scale="log")
     domain = {"type": "log", "domain": [of.low, of.high], "nice": False}
-    return {"scale": {**scale, **domain}, "axis": {"values": of.ticks, **y.get("axis", {})}, "title": y.get("title")}
+    axis = {key: value for key, value in y.get("axis", {}).items() if key != "tickCount"}
+    return {"scale": {**scale, **domain}, "axis": {"values": of.ticks, **axis}, "title": y.get("title")}
 
 
 def _box_layers(
