@@ -33,7 +33,6 @@ release = version = metadata.version("fairlane")
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_design"]
 exclude_patterns = [
     "_ext",
-    "reproduction/*/report.md",
     "reproduction/*/verdicts.md",
     "reproduction/*/dataset.md",
     "reproduction/robustness/*/*.md",
