@@ -17,8 +17,8 @@ times the median. Data that would make it too large are reduced, and the page sa
 - Jobs over time: 160,000 bars for all allocators together; the jobs that run shortest are omitted.
 - Studies: above 4,000 cells, conditions in place of points, and then workloads in place of jobs; above 120 rows of
   effects, the greatest and the least; above 2,000 dots, evenly spaced ones.
-- Figures of a paper: 10,000 rows, evenly spaced; boxes are of up to 100,000, with 60 values beyond the whiskers of
-  each.
+- Figures of a paper: 10,000 rows, evenly spaced, and the 100 least and greatest of each column; boxes are of up to
+  100,000, with 60 values beyond the whiskers of each.
 """
 
 from pathlib import Path

@@ -11,8 +11,11 @@ import pytest
 
 from fairlane import ScenarioError
 from fairlane.cli.main import execute
+from fairlane.reproduce.figures import MOST_ROWS, data_of
+from fairlane.reproduce.folder import Figure
 from fairlane.results.manifest import examine
 from fairlane.results.reproduction import Number, ReproductionResults
+from fairlane.study.sql import Database
 from fairlane.views.bands import LOWER, UPPER, place, unit_of
 from fairlane.views.kinds import view_of
 from fairlane.views.rows import box_numbers
@@ -64,6 +67,19 @@ def test_no_name_with_a_value_in_it_leaves_the_folder(folder: Path, tmp_path: Pa
     with pytest.raises(ScenarioError, match=r'table medians: csv = "\.\./(small|large)": is no name of a file'):
         run(folder, tmp_path / "out", only="large-is-slow")
     assert not list(tmp_path.glob("*.csv"))
+
+
+def test_many_rows_are_thinned_but_for_the_extremes() -> None:
+    rows = pl.select(place=pl.int_range(MOST_ROWS + 1), value=pl.int_range(MOST_ROWS + 1) * 7919 % MOST_ROWS)
+    spec = {"mark": "point", "encoding": {"x": {"field": "place"}, "y": {"field": "value"}}}
+    for mark, most in (("point", MOST_ROWS), ("boxplot", 2 * MOST_ROWS)):
+        drawn = {"sql": "SELECT * FROM rows", "spec": {**spec, "mark": mark}}
+        figure = Figure.model_validate({"file": "a", "title": "a", "chart": [drawn]})
+        (found,) = data_of(figure, Database({"rows": rows}))
+        (chart,) = found.charts
+        values = chart.columns["value"]
+        assert (chart.rows, len(values) <= most) == (rows.height, True)
+        assert ({min(values), max(values)}, len(values) < rows.height) == ({0, MOST_ROWS - 1}, mark == "point")
 
 
 ROWS = pl.DataFrame(

@@ -18,6 +18,8 @@ from fairlane.views.vegalite import completed, has_boxes, unknown_fields
 
 MOST_ROWS, MOST_BOXED = 10_000, 100_000
 """Rows of a chart that are kept, and of one with boxes; of more, evenly spaced ones."""
+EXTREME = 100
+"""Rows at each end of each column of numbers that are kept as well, without boxes."""
 
 
 def figures_of(plan: Plan, outcome: Outcome) -> tuple[list[FigureData], list[Problem]]:
@@ -84,6 +86,11 @@ def _figure(figure: Figure, row: Mapping[str, Any], tables: Database) -> Iterato
 
 
 def _chart(spec: dict[str, Any], rows: pl.DataFrame) -> ChartData:
-    most = MOST_BOXED if has_boxes(spec) else MOST_ROWS
-    kept = rows.gather_every(max(1, -(-rows.height // most))).with_columns(cs.float().fill_nan(None))
+    boxed = has_boxes(spec)
+    step = max(1, -(-rows.height // (MOST_BOXED if boxed else MOST_ROWS)))
+    chosen = [pl.int_range(pl.len()) % step == 0]
+    if step > 1 and not boxed:  # of boxes they would move the quantiles
+        numbers = [pl.col(name) for name in rows.select(cs.numeric()).columns]
+        chosen += [of.rank("ordinal", descending=down) <= EXTREME for of in numbers for down in (False, True)]
+    kept = rows.filter(pl.any_horizontal(chosen)).with_columns(cs.float().fill_nan(None))
     return ChartData(spec=spec, columns=plain_columns(kept), rows=rows.height)

@@ -13,7 +13,7 @@ from fairlane.views import robustness
 from fairlane.views.bands import band_chart
 from fairlane.views.model import Chart, View, lines_of, remarks_of
 from fairlane.views.tables import Bad, Column, Row, Table, naming
-from fairlane.views.vegalite import completed, fields_of
+from fairlane.views.vegalite import completed, fields_of, has_boxes
 from fairlane.wording import listed, percent, plural, seconds, significant, some
 
 ORDER = ("holds", "holds under stated conditions", "contradicted", "undecided", "calibrated", "scaled", "not run")
@@ -199,8 +199,9 @@ def chart_of(figure: FigureData, before: str = "", suffix: str = "") -> Chart:
     specs = [of.spec for of in figure.charts]
     panels, boxes = completed(list(zip(specs, tables, strict=True)), figure.columns)
     kept = [
-        f"{table.height:,} of {plural(of.rows, 'row')}, evenly spaced."
+        f"{table.height:,} of {plural(of.rows, 'row')}, evenly spaced{others}."
         for of, table in zip(figure.charts, tables, strict=True)
+        for others in ("" if has_boxes(of.spec) else ", and the extremes",)
         if table.height < of.rows
     ]
     own = f"{figure.note.removesuffix('.')}." if figure.note else ""
