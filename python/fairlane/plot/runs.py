@@ -6,7 +6,7 @@ from matplotlib.colors import LinearSegmentedColormap, LogNorm, Normalize
 from matplotlib.ticker import FuncFormatter
 
 from fairlane.plot.panels import Drawn, Given, Panels
-from fairlane.plot.style import EMPTY, INK, colours, percentages
+from fairlane.plot.style import EMPTY, INK, changes, colours
 from fairlane.results.culprit import HINT, headline
 from fairlane.results.run import Run
 from fairlane.results.views import Interference
@@ -38,7 +38,7 @@ def slowdown(run: Run, axes: Given = None) -> Drawn | None:
     panel.set_yticks(places, jobs["name"].to_list())
     panel.set_ylim(jobs.height - 0.4, -0.6)
     panel.set_xlabel("Throughput change against the isolated run (W)")
-    percentages(panel.xaxis, signed=True)
+    changes(panel.xaxis)
     panel.grid(axis="x")
     panel.tick_params(axis="y", pad=6)
     return panels.headline_of_run(title(jobs), run, " ".join(notes(run.jobs)))

@@ -98,12 +98,12 @@ def canvas(width: float, height: float) -> Figure:
     return figure
 
 
-def percentages(axis: Axis, *, signed: bool = False) -> None:
-    """Ticks at shares of one, written as percent with as many decimals as they need."""
+def changes(axis: Axis) -> None:
+    """Ticks at changes of a share of one, written as percent with a sign and as many decimals as they need."""
 
     def write(value: float, _position: int | None) -> str:
         number = round(100 * value, 6)
-        return f"{number:{'+' if signed and number else ''}.6g}%".replace("-", "−")
+        return f"{number:{'+' if number else ''}.6g}%".replace("-", "−")
 
     axis.set_major_formatter(FuncFormatter(write))
 

@@ -138,18 +138,16 @@ _ERRORS = [
 ]
 
 
-def telling_runs(predictions: pl.DataFrame, count: int = 4) -> list[str | int]:
+def _telling_runs(predictions: pl.DataFrame) -> list[str | int]:
     """Runs from the one whose times vary least to the one where they vary most, in even steps of rank."""
     ranked = predictions.group_by("run").agg(spread=pl.col("seconds").std()).sort("spread", "run")["run"].to_list()
-    if len(ranked) <= count:
-        return ranked
-    return [ranked[round(at * (len(ranked) - 1) / (count - 1))] for at in range(count)]
+    return [ranked[round(at * (len(ranked) - 1) / 3)] for at in range(4)] if len(ranked) > 4 else ranked
 
 
 def runs(name: str, predictions: pl.DataFrame, models: Models) -> Iterator[Chart]:
     """A chart for each of some runs, all in one picture: times by timestep, true and as models predict them."""
     headline = f"Timesteps of held-out runs, and predictions of {' and '.join(models)}"
-    for at, run in enumerate(telling_runs(predictions)):
+    for at, run in enumerate(_telling_runs(predictions)):
         own = predictions.filter(pl.col("run") == run).sort("timestep")
         lines = {line: own.filter(**what) for line, what in models.items()}
         truth = next(iter(lines.values()))

@@ -85,13 +85,12 @@ def lines(
     alpha: float = 1.0,
     *,
     bend: float = 0.0,
-    order: int = 1,
 ) -> None:
     """Lines between points, bent towards the origin by a share of the way there (0 straight, 1 through it)."""
     both = [(np.asarray(a, float), np.asarray(b, float)) for a, b in ends]
     paths = [arc(a, (a + b) / 2 * (1 - bend), b) if bend else np.array([a, b]) for a, b in both]
     if paths:
-        axes.add_collection(LineCollection(paths, colors=colour, linewidths=width, alpha=alpha, zorder=order))
+        axes.add_collection(LineCollection(paths, colors=colour, linewidths=width, alpha=alpha, zorder=1))
 
 
 def arc(a: Floats, control: Floats, b: Floats) -> Floats:

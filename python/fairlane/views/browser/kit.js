@@ -63,7 +63,7 @@ const isDark = () => parseInt(variable("--card").slice(1, 3), 16) < 128;
 
 /** Stops of colours from low to high: the high end has the greater contrast with the background. */
 export const ramp = () => (isDark() ? VIRIDIS : [...VIRIDIS].reverse());
-const diverging = () => (isDark() ? ["#6ea8ff", "#2f55a8", "#3d4148", "#a8541f", "#ffa25c"] : ["#0b3ea8", "#7fa3e6", "#dcdcdc", "#f0a46b", "#b84500"]);
+const diverging = () => Array.from({ length: 15 }, (_, at) => variable(`--diverging${14 - at}`)); // more load has the colour of a loss
 
 const rgb = (colour) => [1, 3, 5].map((from) => parseInt(colour.slice(from, from + 2), 16));
 function mix(stops, at) {
