@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from runpy import run_path
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from fairlane.views.bands import LOWER, UPPER, place, unit_of
 from fairlane.views.kinds import view_of
 from fairlane.views.rows import box_numbers
 from fairlane.views.vegalite import completed, problems_of
+from pages import ROOT
 from pictures import assert_drawn, draw
 from report_kinds import reproduction
 from small_paper import run, written
@@ -279,3 +281,15 @@ def test_what_vega_cannot_draw_is_reported_and_horizontal_boxes_are_those_of_veg
     assert "figures.toml: figure wrong: cannot be drawn: " in str(problem)
     assert_drawn(tmp_path / "out" / "times.png")
     assert "wrong.png" not in (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+
+
+def test_stored_tables_have_what_the_figures_of_the_documentation_show() -> None:
+    tool = run_path(str(ROOT / "tools" / "draw_figures.py"))
+    found = {f"docs/images/{one.file}.png" for one in tool["of_documentation"]()}
+    papers = {"wilke2020": ["fft", "pingpong"], "cures": ["jobs", "ranking"], "smith2018": ["figure-9"]}
+    for paper, files in papers.items():
+        drawn = {one.file for one in tool["of_paper"](paper)}
+        assert drawn.issuperset(files)
+        found |= {f"docs/reproduction/{paper}/{file}.png" for file in drawn}
+    assert [path for path in sorted(found) if not (ROOT / path).is_file()] == []
+    assert "docs/images/htsim.png" in found
