@@ -1,64 +1,82 @@
 """Draws the timeline of one packet for the page on internals, from the same rules as its table."""
 
+from math import atan2, degrees
 from pathlib import Path
+from typing import Any
 
-import matplotlib as mpl
-from matplotlib.figure import Figure
+import altair
+
+from fairlane.colours import THEMES
+from fairlane.views.look import Look
+from fairlane.views.picture import rendered
 
 WIRE = 4122 * 8 / 100
 """Wire time of 4 KiB and a header at 100 Gbit/s, ns."""
 LATENCY, SWITCH = 200, 100
 """Latency of a link and of the switch, ns."""
 ROWS = ("NIC port", "switch port", "host")
+WIDTH, HEIGHT = 720, 240
+START = LATENCY + SWITCH
+SENT, ARRIVED = START + WIRE, START + WIRE + LATENCY
+END = ARRIVED + LATENCY + 80
+COLOURS = {name: altair.ExprRef(f"palette{at}") for at, name in enumerate(("data", "credits"))}
+"""Those of the theme."""
+HEAD = "M0,0L-0.7,2L0.7,2Z"
+"""The shape of an arrow's head, whose tip is its place."""
 
 
 def write(folder: Path) -> None:
     """Writes ``packet.svg`` and ``packet-dark.svg``."""
     folder.mkdir(parents=True, exist_ok=True)
-    mpl.rcParams["svg.hashsalt"] = "packet"
-    for name, ink, bar in (("packet.svg", "#222222", "#1f5f8b"), ("packet-dark.svg", "#dddddd", "#4f9bc9")):
-        _figure(ink, bar).savefig(folder / name, transparent=True, metadata={"Date": None})
+    chart = _chart()
+    for name in THEMES:
+        file = "packet.svg" if name == "light" else f"packet-{name}.svg"
+        (folder / file).write_bytes(rendered(chart, Look(name, transparent=True, format="svg")))
 
 
-def _figure(ink: str, bar: str) -> Figure:
-    figure = Figure(figsize=(9, 3.4), layout="constrained")
-    axes = figure.subplots()
-    start = LATENCY + SWITCH
-    credit = "#c05a00"
-    for row, left in enumerate((0, start)):
-        axes.barh(row, WIRE, left=left, height=0.34, color=bar)
-        axes.text(left + WIRE / 2, row, "transmit", color="white", ha="center", va="center", fontsize=9)
-    arrived = start + WIRE + LATENCY
-    axes.plot(arrived, 2, "o", color=bar)
-    axes.text(arrived + 15, 2.12, "deliver", color=ink, va="top", fontsize=9)
-    sent, returned = {"color": bar}, {"color": credit, "linestyle": "--"}
-    for begin, end, style in (
-        ((0.0, 0.17), (start, 0.83), sent),
-        ((start + WIRE, 1.17), (arrived, 1.95), sent),
-        ((start + WIRE, 0.83), (start + WIRE + LATENCY, 0.0), returned),
-        ((arrived, 1.95), (arrived + LATENCY, 1.0), returned),
-    ):
-        axes.annotate("", end, begin, arrowprops={"arrowstyle": "-|>", "shrinkA": 0, "shrinkB": 0, **style})
-    notes = [
-        (10, 0.8, f"head: {LATENCY} + {SWITCH} ns", bar),
-        (start + WIRE - 160, 1.55, f"tail: {LATENCY} ns", bar),
-        (start + WIRE + 140, 0.55, "credits return", credit),
-        (arrived + 140, 1.55, "credits return", credit),
+def _chart() -> dict[str, Any]:
+    labels = altair.Axis(values=[0, 1, 2], labelExpr=f"{list(ROWS)}[datum.value]", grid=False)
+    ticks = [0, START, WIRE, SENT, ARRIVED, ARRIVED + LATENCY]
+    times = altair.Axis(values=ticks, tickCount=20, format=",.6~r", labelAngle=-45, labelOverlap=False)
+    x = altair.X("x:Q", title="time, ns", scale=altair.Scale(domain=[-20, END], nice=False), axis=times)
+    y = altair.Y("y:Q", title=None, scale=altair.Scale(domain=[2.5, -0.5], nice=False), axis=labels)
+    bars = [{"x": at, "x2": at + WIRE, "y": row - 0.17, "y2": row + 0.17} for row, at in enumerate((0, START))]
+    arrows = [
+        *_arrow((0, 0.17), (START, 0.83), "data"),
+        *_arrow((SENT, 1.17), (ARRIVED, 1.95), "data"),
+        *_arrow((SENT, 0.83), (SENT + LATENCY, 0), "credits"),
+        *_arrow((ARRIVED, 1.95), (ARRIVED + LATENCY, 1), "credits"),
     ]
-    for x, y, words, colour in notes:
-        axes.text(x, y, words, color=colour, fontsize=9)
-    ticks = [0, start, WIRE, start + WIRE, arrived, arrived + LATENCY]
-    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks], fontsize=9, rotation=30)
-    axes.set_yticks(range(3), ROWS)
-    axes.set_xlim(-20, arrived + LATENCY + 80)
-    axes.set_ylim(2.5, -0.5)
-    axes.set_xlabel("time, ns")
-    axes.tick_params(colors=ink)
-    axes.xaxis.label.set_color(ink)
-    for tick in ticks:
-        axes.axvline(tick, color=ink, alpha=0.15, linewidth=0.8)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    for side in ("bottom", "left"):
-        axes.spines[side].set_color(ink)
-    return figure
+    notes = [
+        _text(WIRE / 2, 0, "transmit", color="white", align="center"),
+        _text(START + WIRE / 2, 1, "transmit", color="white", align="center"),
+        _text(10, 0.75, f"head: {LATENCY} + {SWITCH} ns", color=COLOURS["data"]),
+        _text(SENT - 160, 1.5, f"tail: {LATENCY} ns", color=COLOURS["data"]),
+        _text(SENT + 140, 0.5, "credits return", color=COLOURS["credits"]),
+        _text(ARRIVED + 140, 1.5, "credits return", color=COLOURS["credits"]),
+        _text(ARRIVED + 15, 2.2, "deliver"),
+    ]
+    boxes = [_of(bar).mark_rect(color=COLOURS["data"]).encode(x2="x2", y2="y2") for bar in bars]
+    host = _of({"x": ARRIVED, "y": 2}).mark_point(size=80, color=COLOURS["data"])
+    layers = [one.encode(x=x, y=y) for one in (*boxes, *arrows, host, *notes)]
+    found = altair.layer(*layers).properties(width=WIDTH, height=HEIGHT).to_dict()
+    return {key: value for key, value in found.items() if key != "config"}
+
+
+def _of(row: dict[str, float]) -> altair.Chart:
+    return altair.Chart(altair.InlineData(values=[row]))
+
+
+def _arrow(begin: tuple[float, float], end: tuple[float, float], kind: str) -> tuple[altair.Chart, altair.Chart]:
+    """A line, dashed of credits, and its head."""
+    (x, y), (x2, y2) = begin, end
+    angle = degrees(atan2((x2 - x) * WIDTH / (END + 20), (y - y2) * HEIGHT / 3))
+    line = _of({"x": x, "x2": x2, "y": y, "y2": y2})
+    line = line.mark_rule(color=COLOURS[kind], strokeDash=[5, 3] if kind == "credits" else [1, 0])
+    head = _of({"x": x2, "y": y2}).mark_point(shape=HEAD, size=60, color=COLOURS[kind])
+    return line.encode(x2="x2", y2="y2"), head.encode(angle=altair.AngleValue(angle))
+
+
+def _text(x: float, y: float, words: str, **look: Any) -> altair.Chart:
+    mark: altair.Chart = _of({"x": x, "y": y}).mark_text(text=words, style="text", **{"align": "left", **look})
+    return mark
