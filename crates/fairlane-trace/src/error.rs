@@ -30,6 +30,20 @@ pub enum TraceError {
         /// What is wrong with it.
         problem: String,
     },
+    /// A node of a graph that does not fit the others.
+    #[error("{}: rank {rank}, {place} {number}: {problem}", file.display())]
+    Node {
+        /// The file, or the first of them.
+        file: PathBuf,
+        /// The rank.
+        rank: u32,
+        /// What the number is of: a line, a node.
+        place: &'static str,
+        /// The line or the node.
+        number: u64,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// What a source says of a record that it cannot replay.
     #[error("{0}")]
     Source(String),

@@ -1,9 +1,11 @@
-//! Readers of recorded MPI traces: a trace becomes a [`Program`] of one streaming source per rank.
+//! Readers of recorded traces: a trace becomes a [`Program`] of one source per rank, streaming but for graphs.
 //!
 //! | format | recorded by | reader |
 //! |---|---|---|
 //! | DUMPI, binary, versions up to 13 | sst-dumpi | own |
 //! | OTF2, MPI events | Score-P and others | OTF2's own library, opened when needed ([`Options::otf2_library`]) |
+//! | GOAL, text and binary | Schedgen, ATLAHS | own; see `graphs` |
+//! | Chakra execution traces | PyTorch by Chakra's tools, and generators | own; see `graphs` |
 //!
 //! A source keeps a position, a small window of its file and the requests and communicators that are open: memory does
 //! not grow with the length of the trace. What a replay does:
@@ -30,6 +32,7 @@ mod description;
 mod dumpi;
 mod emitter;
 mod error;
+mod graphs;
 mod lookahead;
 mod otf2;
 mod slots;
@@ -114,6 +117,8 @@ pub struct Options {
     pub repeat: bool,
     /// The library that reads OTF2: `libotf2.so`, or the extension module of the Python package `otf2`.
     pub otf2_library: Option<PathBuf>,
+    /// Process groups of Chakra traces: a JSON file with the ranks of each by name.
+    pub groups: Option<PathBuf>,
 }
 
 impl Default for Options {
@@ -128,6 +133,7 @@ impl Default for Options {
             to: None,
             repeat: true,
             otf2_library: None,
+            groups: None,
         }
     }
 }
@@ -187,12 +193,17 @@ enum Format {
     Dumpi(Vec<PathBuf>),
     /// An OTF2 archive, by its anchor file.
     Otf2(PathBuf),
+    /// A GOAL schedule or Chakra execution traces.
+    Graph(graphs::Files),
 }
 
 fn detect(path: &Path) -> Result<Format, TraceError> {
     let anchor = if path.is_dir() { path.join("traces.otf2") } else { path.to_owned() };
     if anchor.is_file() && anchor.extension().is_some_and(|e| e == "otf2") {
         return Ok(Format::Otf2(anchor));
+    }
+    if let Some(files) = graphs::find(path)? {
+        return Ok(Format::Graph(files));
     }
     dumpi::find(path).map(Format::Dumpi)
 }
@@ -210,6 +221,7 @@ pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Program, TraceE
     let program = match detect(path.as_ref())? {
         Format::Dumpi(files) => dumpi::open(&files, &once)?,
         Format::Otf2(anchor) => otf2::open(&anchor, &once)?,
+        Format::Graph(files) => return files.open(options),
     };
     match window {
         Some(window) => window::cut(&program, window),
@@ -227,5 +239,6 @@ pub fn describe(path: impl AsRef<Path>, options: &Options) -> Result<Description
     match detect(path.as_ref())? {
         Format::Dumpi(files) => dumpi::describe(&files, options),
         Format::Otf2(anchor) => otf2::describe(&anchor, options),
+        Format::Graph(files) => files.describe(options),
     }
 }

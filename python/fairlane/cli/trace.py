@@ -18,7 +18,7 @@ from fairlane.wording import plural
 from fairlane.workload.trace import read_trace
 
 _Picture = Annotated[Path | None, out_option("Draw the communication matrix too: .png, .svg, .pdf or .html.")]
-_Archive = Annotated[Path, Argument(metavar="FILE", help="An OTF2 or DUMPI archive, or a .tar.zst of one.")]
+_Archive = Annotated[Path, Argument(metavar="FILE", help="An OTF2, DUMPI, GOAL or Chakra trace, or a .tar.zst of one.")]
 
 
 def describe(file: _Archive) -> Answer:

@@ -39,7 +39,7 @@ def _after(before: Row | None, row: Row) -> list[Row | None]:
 
 
 def _totals(trace: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    if trace["duration_seconds"] is not None:
+    if trace["duration_seconds"]:
         yield "recorded", seconds(trace["duration_seconds"])
     cpu, in_mpi = trace["cpu_seconds"], trace["cpu_seconds_in_mpi"]
     if cpu is not None:

@@ -1,4 +1,4 @@
-"""Jobs that replay a recorded application: OTF2 or DUMPI, as a folder or packed as ``.tar.zst``."""
+"""Jobs that replay a recorded application: OTF2, DUMPI, GOAL or Chakra, as it lies there or packed as ``.tar.zst``."""
 
 import importlib.util
 import io
@@ -120,7 +120,8 @@ class Trace(Table):
     """A recorded application and how to replay it. By default it is repeated to the end of the run."""
 
     path: Annotated[Written[Path], AfterValidator(_in_folder)] = Field(
-        description="an OTF2 or DUMPI archive: its folder, its .otf2 or .meta file, or a .tar.zst with it"
+        description="an OTF2 or DUMPI archive, a GOAL schedule, or Chakra execution traces NAME.RANK.et: the folder, its "
+        ".otf2, .meta, .goal or .et file, or a .tar.zst with it"
     )
     iteration: Annotated[
         Written[Iteration], BeforeValidator(_read_iteration, json_schema_input_type=Literal["pass"] | Iteration)
@@ -142,6 +143,11 @@ class Trace(Table):
         default=(), description="calls that cannot be simulated and are skipped: names, or prefixes with *"
     )
     repeat: bool = Field(default=True, description="whether the trace is repeated when it ends")
+    groups: Annotated[Written[Path], AfterValidator(_in_folder)] | None = Field(
+        default=None,
+        description="process groups of Chakra traces: a JSON file with the ranks of each by name (pg_name); default: those "
+        "that PyTorch records",
+    )
     memory_bound: Share = Field(
         default=0.0, description="share of the compute time that is memory-bound: a power cap does not slow it down"
     )
@@ -175,15 +181,14 @@ class Trace(Table):
             if problems:
                 raise Problems(*problems)
             options = {
+                **self._reading,
                 "compute_scale": self.compute_scale,
                 "rank_scales": pace.factors() if pace else [],
                 "message_scale": self.message_scale,
-                "iteration": self.iteration.options,
                 "leave_out": self.exclude,
                 "from": first,
                 "to": last,
                 "repeat": self.repeat,
-                "otf2_library": otf2_library(),
             }
             return _core.open_trace(str(trace), json.dumps(options))
         except (BuildError, RunError, OSError) as error:
@@ -244,9 +249,15 @@ class Trace(Table):
             raise ScenarioError(Problem("", message, file=None if named else str(self.path))) from None
 
     def _description(self, trace: Path) -> dict[str, Any]:
-        options = {"iteration": self.iteration.options, "otf2_library": otf2_library()}
-        description: dict[str, Any] = json.loads(_describe(str(trace), json.dumps(options), file_marks(trace)))
+        marks = file_marks(trace) + (file_marks(self.groups) if self.groups else ())
+        description: dict[str, Any] = json.loads(_describe(str(trace), json.dumps(self._reading), marks))
         return description
+
+    @property
+    def _reading(self) -> dict[str, Any]:
+        """The options without which the trace cannot be read."""
+        groups = str(self.groups) if self.groups else None
+        return {"iteration": self.iteration.options, "otf2_library": otf2_library(), "groups": groups}
 
     def __str__(self) -> str:
         return self.path.name.split(".")[0]
@@ -316,7 +327,7 @@ def _sum(file: Path) -> str:
 
 
 def _trace_in(folder: Path, archive: Path) -> Path:
-    """The OTF2 anchor file, or the folder that holds DUMPI files, wherever the archive keeps it.
+    """The OTF2 anchor or GOAL file, or the folder that holds DUMPI or Chakra files, wherever the archive keeps it.
 
     Raises ``Problems`` if there are several.
     """
@@ -332,7 +343,7 @@ def _below(folder: Path) -> Path:
         if traces and depth:
             _refuse_several(traces, folder, folder, "name one")
         if traces:
-            return traces[0] if depth else folder
+            return traces[0] if depth or traces[0].suffix == ".goal" else folder
     anchor = next((file for file in sorted(folder.resolve().parent.glob("*.otf2")) if file.is_file()), None)
     if anchor is not None:
         words = f"no trace; the folder above has {anchor.name}"
@@ -341,9 +352,12 @@ def _below(folder: Path) -> Path:
 
 
 def _traces(folder: Path, below: str) -> list[Path]:
-    """The anchor files of OTF2 and the folders with DUMPI files whose paths begin with the pattern ``below``."""
-    anchors = [file for file in sorted(folder.glob(f"{below}*.otf2")) if file.is_file()]
-    traces = anchors + sorted({file.parent for file in folder.glob(f"{below}*.meta")})
+    """Anchor files of OTF2, GOAL files and folders with DUMPI or Chakra files whose paths begin with ``below``."""
+    files = [
+        file for kind in ("otf2", "goal") for file in sorted(folder.glob(f"{below}*.{kind}")) if file.is_file()
+    ]
+    folders = {file.parent for kind in ("meta", "et") for file in folder.glob(f"{below}*.{kind}")}
+    traces = files + sorted(folders)
     return traces or sorted({file.parent for file in folder.glob(f"{below}*-[0-9]*.bin")})
 
 

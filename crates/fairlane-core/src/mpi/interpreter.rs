@@ -68,6 +68,12 @@ impl Messaging {
         if self.record.is_some() {
             self.record_end(rank, now);
         }
+        if let Stream::Other(source) = source
+            && let Some(reports) = self.rank(rank).more_mut().and_then(|more| more.reports.as_deref_mut())
+        {
+            source.completed(&reports.ended);
+            reports.ended.clear();
+        }
         loop {
             let ops = source.ahead().map_err(|problem| self.unreadable(rank, problem))?;
             if ops.is_empty() {
@@ -196,6 +202,7 @@ impl Messaging {
             }
             Op::EndBurst(after) => (activity(op), self.end_burst(rank, op, *after, now)),
             Op::Pause(span) => (Activity::Nothing, self.pause(rank, op, *span, now)),
+            Op::Offload(span, request) => (Activity::Nothing, self.offload(rank, op, *span, *request, now)),
         }
     }
 
@@ -227,11 +234,13 @@ impl Messaging {
             }
             P2p::Datagram { to, bytes } => (activity(op), self.datagram(rank, op, to, bytes, now)),
             P2p::RequestFree(request) => (activity(op), self.free_request(rank, op, request, now)),
+            P2p::Report(request) => (activity(op), self.ask_for_report(rank, op, request, now)),
+            P2p::WaitReport => self.wait_for_report(rank, op, now),
         }
     }
 
     #[inline(always)]
-    fn compute(&self, rank: u32, op: &Op, span: Picoseconds, now: u64) -> Over {
+    pub(super) fn compute(&self, rank: u32, op: &Op, span: Picoseconds, now: u64) -> Over {
         let span = if self.slow.is_empty() { span } else { self.slowed(rank, span) };
         self.lasts(rank, op, span, now)
     }

@@ -8,6 +8,7 @@ use super::collective::nonblocking::Background;
 use super::collective::running::Running;
 use super::comm::{Communicator, SELF_CONTEXT};
 use super::p2p::matching::{Matching, Pattern};
+use super::p2p::report::Reports;
 use super::p2p::request::{Requests, Wait};
 use super::rma::lock::Lock;
 use super::rma::window::Window;
@@ -69,6 +70,8 @@ pub(super) struct More {
     pub burst_since: Option<u64>,
     /// The burst is over.
     pub burst_over: bool,
+    /// The requests whose completion is reported to its source, if it has asked for one.
+    pub reports: Option<Box<Reports>>,
 }
 
 impl More {
@@ -84,6 +87,7 @@ impl More {
             timed_since: None,
             burst_since: None,
             burst_over: false,
+            reports: None,
         })
     }
 }

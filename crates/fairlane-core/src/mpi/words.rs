@@ -14,6 +14,7 @@ pub(super) fn of(op: &Op) -> String {
         Op::MarkProgress => "MarkProgress".to_owned(),
         Op::EndBurst(after) => format!("EndBurst(after {after})"),
         Op::Pause(span) => format!("Pause({span})"),
+        Op::Offload(span, request) => format!("Offload({span}, request {request})"),
     }
 }
 
@@ -34,6 +35,8 @@ fn point_to_point(op: &P2p) -> String {
         P2p::WaitSome(requests) => format!("WaitSome({})", numbers("requests", requests)),
         P2p::Datagram { to, bytes } => format!("Datagram({} bytes to {to})", bytes.0),
         P2p::RequestFree(request) => format!("RequestFree(request {request})"),
+        P2p::Report(request) => format!("Report(request {request})"),
+        P2p::WaitReport => "WaitReport".to_owned(),
     }
 }
 

@@ -113,7 +113,7 @@ pub fn call_of(op: &Op) -> Option<u8> {
         },
         Op::Rma(op) => Some(one_sided_call_of(op)),
         Op::EndBurst(_) => Some(FIRST_COLLECTIVE + CollectiveKind::Bcast as u8),
-        Op::Compute(_) | Op::BeginTiming | Op::MarkProgress | Op::Pause(_) => None,
+        Op::Compute(_) | Op::BeginTiming | Op::MarkProgress | Op::Pause(_) | Op::Offload(..) => None,
     }
 }
 
@@ -128,8 +128,8 @@ fn message_call_of(op: &P2p) -> Option<u8> {
         P2p::Wait(_) => 5,
         P2p::WaitAll(_) => 6,
         P2p::WaitAny(_) => 7,
-        P2p::WaitSome(_) => 8,
-        P2p::Datagram { .. } | P2p::RequestFree(_) => return None,
+        P2p::WaitSome(_) | P2p::WaitReport => 8,
+        P2p::Datagram { .. } | P2p::RequestFree(_) | P2p::Report(_) => return None,
     })
 }
 

@@ -5,6 +5,7 @@
 //! position. A source is cloned when a simulation is forked, so it must be cheap to clone.
 
 mod builder;
+pub mod graph;
 mod neighborhood;
 mod one_sided;
 mod op;
@@ -143,6 +144,11 @@ pub trait Source: Send + Sync {
         let next = self.ahead()?.first().cloned();
         self.pass(usize::from(next.is_some()));
         Ok(next)
+    }
+
+    /// These requests, for which it has asked by [`P2p::Report`], are complete and free again, in the order of their completion.
+    fn completed(&mut self, requests: &[RequestId]) {
+        let _ = requests;
     }
 
     /// A copy that goes on from the same place.

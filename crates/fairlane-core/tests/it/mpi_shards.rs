@@ -8,6 +8,7 @@ use fairlane_core::error::RunError;
 use fairlane_core::ids::{HostId, JobId, Rank, ServiceLevel};
 use fairlane_core::mpi::{JobSetup, Mail, Mpi, Parameters, RailPolicy, Shards};
 use fairlane_core::network::{Delivery, Endpoint, Injection};
+use fairlane_core::program::graph::{After, Graph, Node, RankGraph};
 use fairlane_core::program::script::{Line, Script};
 use fairlane_core::program::{
     COMM_WORLD, Collective, CollectiveKind, Comm, Op, P2p, Program, Rma, RmaKind, SendMode, Volume,
@@ -55,6 +56,8 @@ struct Case {
     change: Option<u64>,
     policy: RailPolicy,
     salt: usize,
+    /// Jobs that end well have several operations under way at once.
+    graphs: bool,
 }
 
 fn case() -> impl Strategy<Value = Case> {
@@ -78,14 +81,15 @@ fn case() -> impl Strategy<Value = Case> {
         RailPolicy::Stripe { above: Bytes(700) },
         RailPolicy::RoundRobin,
     ]);
-    let flags = (any::<bool>(), any::<bool>(), prop::option::of(0_u64..40), 0..100_usize);
-    (jobs, policy, flags).prop_map(|(jobs, policy, (overtaking, kinds_differ, change, salt))| Case {
+    let flags = (any::<bool>(), any::<bool>(), prop::option::of(0_u64..40), 0..100_usize, any::<bool>());
+    (jobs, policy, flags).prop_map(|(jobs, policy, (overtaking, kinds_differ, change, salt, graphs))| Case {
         jobs,
         overtaking,
         kinds_differ,
         change,
         policy,
         salt,
+        graphs,
     })
 }
 
@@ -177,6 +181,42 @@ fn operations(number: u32, (kind, shift, bytes): Phase, own: u32, size: u32) -> 
     }
 }
 
+/// The phases as a graph: in each a rank sends two messages and receives two, computes and takes part in a collective, all at once;
+/// the next phase begins when work and receives have ended.
+fn graph(phases: &[Phase], size: u32) -> Program {
+    let mut graph = Graph { groups: vec![(0..size).rev().map(Rank).collect()], ..Graph::default() };
+    for own in 0..size {
+        let mut of_rank = RankGraph::default();
+        let mut last: Vec<u32> = Vec::new();
+        for (number, &(kind, shift, bytes)) in (0_i32..).zip(phases) {
+            let bytes = Bytes(SIZES[bytes]);
+            let ahead = |by: u32| Rank((own + by) % size);
+            let (to, from) = (ahead(1 + shift % size), Some(ahead(size - 1 - shift % size)));
+            let span = Picoseconds(u64::from(own % 3) * 123_456);
+            let group = (kind % 2 == 0).then_some(0);
+            let (kind, root, volume) = (ANY[shift as usize % ANY.len()], Rank(0), Volume::Uniform(bytes));
+            let nodes = [
+                Node::Recv { from, tag: Some(2 * number) },
+                Node::Recv { from, tag: Some(2 * number + 1) },
+                Node::Work { stream: 0, span },
+                Node::Send { to, bytes, tag: 2 * number },
+                Node::Send { to, bytes: Bytes(10), tag: 2 * number + 1 },
+                Node::Collective { kind, group, root, volume },
+                Node::Work { stream: 0, span },
+                Node::Join,
+            ]
+            .map(|node| of_rank.node(node));
+            for &before in &last {
+                nodes.iter().for_each(|node| of_rank.depends(*node, before, After::End));
+            }
+            of_rank.depends(nodes[5], nodes[3], After::Begin);
+            last = vec![nodes[0], nodes[1], nodes[2], nodes[6], nodes[7]];
+        }
+        graph.ranks.push(of_rank);
+    }
+    graph.program().unwrap()
+}
+
 impl Case {
     fn program(hosts: &[u32], phases: &[Phase], end: End) -> Program {
         let size = u32::try_from(hosts.len()).unwrap();
@@ -210,7 +250,10 @@ impl Case {
         }
         let plan = |(number, (hosts, phases, end, stop)): (usize, &Work)| JobSetup {
             name: format!("job {number}"),
-            program: Self::program(hosts, phases, *end),
+            program: match end {
+                End::Well if self.graphs => graph(phases, u32::try_from(hosts.len()).unwrap()),
+                end => Self::program(hosts, phases, *end),
+            },
             hosts: hosts.iter().map(|host| HostId(*host)).collect(),
             rails: self.policy.clone(),
             start: Instant(number as u64 * 1_300_000),

@@ -6,4 +6,5 @@ mod archives;
 mod dumpi_calls;
 mod dumpi_damage;
 mod dumpi_writer;
+mod graphs;
 mod otf2;

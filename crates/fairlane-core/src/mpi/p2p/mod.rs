@@ -7,6 +7,7 @@ pub(in crate::mpi) mod memory;
 mod numbering;
 mod numbers;
 pub(in crate::mpi) mod rails;
+pub(in crate::mpi) mod report;
 pub(in crate::mpi) mod request;
 pub(in crate::mpi) mod transfer;
 pub(in crate::mpi) mod transmit;

@@ -188,6 +188,11 @@ impl Requests {
         }
     }
 
+    /// The program's name for the request in this slot, if it has one.
+    pub fn name(&self, slot: u32) -> Option<RequestId> {
+        if slot < SMALL { Some(slot) } else { self.others.slots[(slot - SMALL) as usize].1 }
+    }
+
     pub fn get(&self, slot: u32) -> &Request {
         match self.small.get(slot as usize) {
             Some(request) => request,
@@ -243,6 +248,8 @@ pub(in crate::mpi) enum Quorum {
     All,
     Any,
     Some,
+    /// Those whose completion is reported to the source, as many as are complete.
+    Reported,
 }
 
 /// A wait for the requests of `awaited` of the rank.
@@ -261,7 +268,7 @@ impl Wait {
     pub fn new(quorum: Quorum, count: usize, pending: u32, since: u64) -> Self {
         let missing = match quorum {
             Quorum::All => pending,
-            Quorum::Any | Quorum::Some => u32::from(pending > 0 && pending as usize == count),
+            Quorum::Any | Quorum::Some | Quorum::Reported => u32::from(pending > 0 && pending as usize == count),
         };
         Self { quorum, missing, since }
     }

@@ -57,6 +57,8 @@ pub(in crate::mpi) enum Stage {
     Leaving,
     /// No message: one comes to its receiver's memory link.
     Entering,
+    /// No message: work on a device is complete.
+    Offloaded,
 }
 
 impl Stage {

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use super::report::SOURCE;
 use super::request::{PENDING, Quorum, Request, Wait};
 use super::transfer::Stage;
 use crate::kernel::NONE;
@@ -38,9 +39,12 @@ impl Messaging {
 
     /// The wait of `rank` is over.
     pub fn end_wait(&mut self, rank: u32, wait: Wait, now: u64) {
+        if wait.quorum == Quorum::Reported {
+            self.take_reports(rank);
+        }
         let RankState { requests, awaited, blocked, .. } = &mut self.ranks[rank as usize];
         *blocked = Blocked::Not;
-        if wait.quorum != Quorum::All {
+        if matches!(wait.quorum, Quorum::Any | Quorum::Some) {
             let mut taken = false;
             awaited.retain(|slot| {
                 let request = requests.get_mut(*slot);
@@ -62,7 +66,10 @@ impl Messaging {
             }
         }
         awaited.clear();
-        self.account_wait(rank, (wait.since, end), partner_at, message);
+        // While a device works the rank computes; it does not wait.
+        if wait.quorum != Quorum::Reported || self.ranks[rank as usize].activity != Activity::Compute {
+            self.account_wait(rank, (wait.since, end), partner_at, message);
+        }
         self.resume(rank, end + receives * self.parameters.receive_overhead.0);
     }
 
@@ -116,6 +123,10 @@ impl Messaging {
     /// A request that nobody waits for is complete, and over.
     #[cold]
     fn complete_detached(&mut self, rank: u32, slot: u32, now: u64) {
+        if self.rank(rank).requests.get(slot).owner == SOURCE {
+            self.report_completion(rank, slot, now);
+            return;
+        }
         let &Request { owner, partner_at, .. } = self.rank(rank).requests.end(slot);
         if owner == NONE {
             self.record_given_up(rank, slot);

@@ -1,0 +1,99 @@
+//! Requests whose completion is reported to the source of a rank, and work on devices beside its CPU: what programs are made of
+//! whose operations depend on each other as a graph ([`crate::program::graph`]).
+
+use std::cmp::Reverse;
+
+use super::request::{NamedRequest, PENDING, Quorum, Request, Wait};
+use super::transfer::Stage;
+use crate::kernel::NONE;
+use crate::mpi::collective::nonblocking::{ORDERS, rank_of_step, step_key};
+use crate::mpi::messaging::{Messaging, Over};
+use crate::mpi::rank::{Activity, Blocked, NEVER};
+use crate::observe::call_of;
+use crate::program::{Op, RequestId};
+use crate::units::Picoseconds;
+
+/// [`Request::owner`]: the completion is reported to the source.
+pub(in crate::mpi) const SOURCE: u32 = NONE - 1;
+
+/// The requests of a rank whose completion is reported to its source.
+#[derive(Clone, Debug, Default)]
+pub(in crate::mpi) struct Reports {
+    /// Slots of complete requests that no wait has ended yet, in the order of their completion.
+    complete: Vec<u32>,
+    /// Names of those that a wait has ended, until the source is told.
+    pub ended: Vec<RequestId>,
+    /// How much work is under way on devices.
+    offloaded: u32,
+}
+
+impl Messaging {
+    fn reports(&mut self, rank: u32) -> &mut Reports {
+        self.rank(rank).needed().reports.get_or_insert_default()
+    }
+
+    /// [`Op::Offload`]: the work takes as much longer as a computation on a host that is slow.
+    pub fn offload(&mut self, rank: u32, op: &Op, span: Picoseconds, name: RequestId, now: u64) -> Over {
+        let at = self.compute(rank, op, span, now)?;
+        let state = self.rank(rank);
+        let job = state.job;
+        let Some(slot) = state.requests.start(Some(name), Request::send(now, PENDING)) else {
+            return Err(self.in_use(rank, op, name));
+        };
+        let background = &mut state.needed().background;
+        background.begun = background.begun.wrapping_add(1) & ORDERS;
+        let key = step_key(rank, background.begun);
+        self.reports(rank).offloaded += 1;
+        self.own_memory().push(Reverse((at, key, slot, Stage::Offloaded)));
+        self.in_memory += 1;
+        self.jobs[job.index()].in_flight += 1;
+        Ok(now)
+    }
+
+    /// Work on a device is complete.
+    pub fn end_offloaded(&mut self, key: u64, slot: u32, at: u64) {
+        let rank = rank_of_step(key);
+        self.count_arrival(self.ranks[rank as usize].job, true);
+        self.reports(rank).offloaded -= 1;
+        self.complete(rank, slot, at);
+    }
+
+    /// [`crate::program::P2p::Report`].
+    pub fn ask_for_report(&mut self, rank: u32, op: &Op, name: RequestId, now: u64) -> Over {
+        let NamedRequest::Open(slot, request) = self.rank(rank).requests.named(name) else {
+            return Err(self.misuse(rank, op, format!("no request {name}")));
+        };
+        (request.detached, request.owner) = (true, SOURCE);
+        if request.complete_at != PENDING {
+            self.reports(rank).complete.push(slot);
+        }
+        Ok(now)
+    }
+
+    /// [`crate::program::P2p::WaitReport`]: computation while a device works, else a wait.
+    pub fn wait_for_report(&mut self, rank: u32, op: &Op, now: u64) -> (Activity, Over) {
+        let Reports { complete, offloaded, .. } = self.reports(rank);
+        let missing = u32::from(complete.is_empty());
+        let wait = call_of(op).map_or(Activity::Nothing, Activity::Call);
+        let activity = if *offloaded > 0 { Activity::Compute } else { wait };
+        self.wait(rank, Wait { quorum: Quorum::Reported, missing, since: now }, now);
+        (activity, Ok(NEVER))
+    }
+
+    /// A request that is to be reported is complete.
+    pub fn report_completion(&mut self, rank: u32, slot: u32, now: u64) {
+        self.reports(rank).complete.push(slot);
+        if let Blocked::Requests(wait @ Wait { quorum: Quorum::Reported, .. }) = self.ranks[rank as usize].blocked {
+            self.end_wait(rank, wait, now);
+        }
+    }
+
+    /// The wait of `rank` ends all requests that are complete and to be reported: they are what it has waited for.
+    pub fn take_reports(&mut self, rank: u32) {
+        let complete = std::mem::take(&mut self.reports(rank).complete);
+        let requests = &self.ranks[rank as usize].requests;
+        let names: Vec<RequestId> = complete.iter().filter_map(|slot| requests.name(*slot)).collect();
+        self.reports(rank).ended.extend(names);
+        self.rank(rank).awaited = complete;
+    }
+}

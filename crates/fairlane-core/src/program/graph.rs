@@ -1,0 +1,416 @@
+//! Programs whose operations depend on each other as a graph: several of a rank are under way at once, as of a GPU that computes on
+//! one stream and communicates on others.
+//!
+//! A [`Node`] begins when all that it depends on has ended ([`After::End`]) or begun ([`After::Begin`]), in this order: by the time at
+//! which it may, then by its number. Work of one stream of a rank is done one piece after another. Messages and collectives take
+//! the CPU overheads of [`crate::mpi::Parameters`] from the CPU of the rank, one after another; work does not.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use super::{
+    Collective, CollectiveKind, Comm, CommHandle, Op, P2p, Program, RequestId, SendMode, Source, Tag, Volume,
+};
+use crate::ids::Rank;
+use crate::units::{Bytes, Picoseconds};
+
+/// An operation of a rank, at its place among the nodes of the rank.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Node {
+    /// Takes no time: others depend on it.
+    Join,
+    /// Work of this long on a stream of the rank, any number.
+    Work {
+        /// The stream.
+        stream: u32,
+        /// How long it takes.
+        span: Picoseconds,
+    },
+    /// A message to a rank of the job.
+    Send {
+        /// Destination.
+        to: Rank,
+        /// Payload.
+        bytes: Bytes,
+        /// Tag.
+        tag: Tag,
+    },
+    /// A message from a rank of the job, or from any.
+    Recv {
+        /// Source, or any.
+        from: Option<Rank>,
+        /// Tag, or any.
+        tag: Option<Tag>,
+    },
+    /// A collective of a group of ranks. Those of a group begin in the order of their numbers.
+    Collective {
+        /// Which.
+        kind: CollectiveKind,
+        /// The group, by its place in [`Graph::groups`]; `None`: all ranks.
+        group: Option<usize>,
+        /// Root, by its place in the group, where the kind has one.
+        root: Rank,
+        /// Payload of this rank, as of the MPI operation.
+        volume: Volume,
+    },
+}
+
+/// What of a node another waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum After {
+    /// Its end.
+    End,
+    /// Its beginning.
+    Begin,
+}
+
+/// The operations of one rank.
+#[derive(Clone, Debug, Default)]
+pub struct RankGraph {
+    nodes: Vec<Node>,
+    /// (node, the one it depends on, and how).
+    edges: Vec<(u32, u32, After)>,
+}
+
+impl RankGraph {
+    /// Adds a node and returns its number.
+    pub fn node(&mut self, node: Node) -> u32 {
+        self.nodes.push(node);
+        u32::try_from(self.nodes.len() - 1).expect("invariant: fewer than 2^32 nodes of a rank")
+    }
+
+    /// `node` begins after another one of the rank.
+    pub fn depends(&mut self, node: u32, on: u32, after: After) {
+        self.edges.push((node, on, after));
+    }
+
+    /// The same dependencies between other nodes.
+    #[must_use]
+    pub fn map(self, of: impl FnMut(Node) -> Node) -> Self {
+        Self { nodes: self.nodes.into_iter().map(of).collect(), edges: self.edges }
+    }
+
+    /// The nodes, in the order of their numbers.
+    #[must_use]
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+}
+
+/// The graph of a rank has a circle.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("rank {rank}: a circle of dependencies: {}", .nodes.iter().map(u32::to_string).collect::<Vec<_>>().join(" after "))]
+pub struct Circle {
+    /// The rank.
+    pub rank: u32,
+    /// Numbers of nodes, each of which depends on the next; the last is the first.
+    pub nodes: Vec<u32>,
+}
+
+/// The operations of all ranks of a job.
+#[derive(Clone, Debug, Default)]
+pub struct Graph {
+    /// By rank.
+    pub ranks: Vec<RankGraph>,
+    /// Groups of ranks that have collectives, members in order.
+    pub groups: Vec<Arc<[Rank]>>,
+    /// Whether a rank begins again when it has ended; each end is a mark of progress.
+    pub repeat: bool,
+}
+
+impl Graph {
+    /// The program of the graph.
+    ///
+    /// # Errors
+    /// A circle.
+    pub fn program(self) -> Result<Program, Circle> {
+        let Self { ranks, groups, repeat } = self;
+        let sources = (0..).zip(ranks).map(|(rank, graph)| {
+            let plan = Arc::new(Plan::new(rank, graph)?);
+            let groups = (FIRST_GROUP..).zip(&groups).filter(|(_, members)| members.contains(&Rank(rank)));
+            let define = groups.map(|(new, members)| Op::Comm(Comm::Define { new, members: Arc::clone(members) }));
+            Ok(Box::new(GraphSource::new(plan, define.collect(), repeat)) as Box<dyn Source>)
+        });
+        Ok(Program { ranks: sources.collect::<Result<_, _>>()? })
+    }
+}
+
+/// The handle of the first group; others follow.
+const FIRST_GROUP: CommHandle = 2;
+
+/// The graph of a rank as it is executed.
+#[derive(Debug)]
+struct Plan {
+    nodes: Vec<Node>,
+    /// By node: on how many beginnings and ends it waits.
+    waits: Vec<u32>,
+    /// By node: where its dependents begin; those of its beginning, then those of its end.
+    first: Vec<[u32; 2]>,
+    dependents: Vec<u32>,
+}
+
+impl Plan {
+    fn new(rank: u32, graph: RankGraph) -> Result<Self, Circle> {
+        let RankGraph { nodes, mut edges } = graph;
+        let mut last: Vec<(Option<usize>, u32)> = Vec::new();
+        for (number, node) in (0..).zip(&nodes) {
+            let Node::Collective { group, .. } = node else { continue };
+            match last.iter_mut().find(|(of, _)| of == group) {
+                Some((_, before)) => edges.push((number, std::mem::replace(before, number), After::Begin)),
+                None => last.push((*group, number)),
+            }
+        }
+        edges.sort_by_key(|&(node, on, after)| (on, after == After::End, node));
+        edges.dedup();
+        let mut waits = vec![0; nodes.len()];
+        let mut first = vec![[0; 2]; nodes.len() + 1];
+        for &(node, on, after) in &edges {
+            waits[node as usize] += 1;
+            first[on as usize][usize::from(after == After::End)] += 1;
+        }
+        let mut sum = 0;
+        for counts in &mut first {
+            for count in counts {
+                sum += std::mem::replace(count, sum);
+            }
+        }
+        let dependents = edges.iter().map(|(node, ..)| *node).collect();
+        let plan = Self { nodes, waits, first, dependents };
+        match plan.circle() {
+            Some(nodes) => Err(Circle { rank, nodes }),
+            None => Ok(plan),
+        }
+    }
+
+    fn after(&self, node: u32, after: After) -> &[u32] {
+        let [begin, end] = self.first[node as usize];
+        match after {
+            After::Begin => &self.dependents[begin as usize..end as usize],
+            After::End => &self.dependents[end as usize..self.first[node as usize + 1][0] as usize],
+        }
+    }
+
+    /// Nodes of a circle, if there is one: those that never lose all that they wait for wait for each other.
+    fn circle(&self) -> Option<Vec<u32>> {
+        let mut waits = self.waits.clone();
+        let mut free: Vec<u32> = (0..).zip(&waits).filter(|(_, waits)| **waits == 0).map(|(node, _)| node).collect();
+        while let Some(node) = free.pop() {
+            for &next in [After::Begin, After::End].iter().flat_map(|after| self.after(node, *after)) {
+                waits[next as usize] -= 1;
+                if waits[next as usize] == 0 {
+                    free.push(next);
+                }
+            }
+        }
+        // Each node that is left depends on another one that is left: who follows these comes to one for the second time.
+        let mut on = vec![None; waits.len()];
+        for node in (0..).zip(&waits).filter(|(_, waits)| **waits > 0).map(|(node, _): (u32, _)| node) {
+            for &next in [After::Begin, After::End].iter().flat_map(|after| self.after(node, *after)) {
+                on[next as usize] = Some(node);
+            }
+        }
+        let start = waits.iter().position(|waits| *waits > 0)?;
+        let mut path = vec![u32::try_from(start).ok()?];
+        loop {
+            let next = on[*path.last()? as usize]?;
+            path.push(next);
+            if let Some(first) = path[..path.len() - 1].iter().position(|node| *node == next) {
+                return Some(path.split_off(first));
+            }
+        }
+    }
+}
+
+/// A stream of a rank.
+#[derive(Clone, Debug, Default)]
+struct WorkStream {
+    name: u32,
+    busy: bool,
+    queue: VecDeque<u32>,
+}
+
+/// Executes the graph of a rank.
+#[derive(Clone)]
+struct GraphSource {
+    plan: Arc<Plan>,
+    repeat: bool,
+    /// By node: what it still waits for.
+    waits: Vec<u32>,
+    /// Nodes that may begin.
+    ready: VecDeque<u32>,
+    streams: Vec<WorkStream>,
+    /// Nodes under way, by request.
+    under_way: Vec<Option<u32>>,
+    free: Vec<RequestId>,
+    /// Nodes that have not ended.
+    left: usize,
+    ops: Vec<Op>,
+    next: usize,
+    finished: bool,
+}
+
+impl GraphSource {
+    fn new(plan: Arc<Plan>, ops: Vec<Op>, repeat: bool) -> Self {
+        let mut source = Self {
+            waits: Vec::new(),
+            ready: VecDeque::new(),
+            streams: Vec::new(),
+            under_way: Vec::new(),
+            free: Vec::new(),
+            left: 0,
+            ops,
+            next: 0,
+            finished: false,
+            plan,
+            repeat,
+        };
+        source.restart();
+        source
+    }
+
+    fn restart(&mut self) {
+        self.waits.clone_from(&self.plan.waits);
+        self.ready.extend((0..).zip(&self.waits).filter(|(_, waits)| **waits == 0).map(|(node, _): (u32, _)| node));
+        self.left = self.plan.nodes.len();
+    }
+
+    fn release(&mut self, node: u32, after: After) {
+        for &next in self.plan.after(node, after) {
+            let waits = &mut self.waits[next as usize];
+            *waits -= 1;
+            if *waits == 0 {
+                self.ready.push_back(next);
+            }
+        }
+    }
+
+    fn end(&mut self, node: u32) {
+        self.left -= 1;
+        self.release(node, After::End);
+    }
+
+    fn stream(&mut self, name: u32) -> usize {
+        self.streams.iter().position(|stream| stream.name == name).unwrap_or_else(|| {
+            self.streams.push(WorkStream { name, ..WorkStream::default() });
+            self.streams.len() - 1
+        })
+    }
+
+    /// A name for the request of a node that begins.
+    fn request(&mut self, node: u32) -> RequestId {
+        let request = self.free.pop().unwrap_or_else(|| {
+            self.under_way.push(None);
+            u32::try_from(self.under_way.len() - 1).expect("invariant: fewer than 2^32 nodes of a rank")
+        });
+        self.under_way[request as usize] = Some(node);
+        request
+    }
+
+    /// A node may begin: its operation, or its place in the queue of its stream.
+    fn begin(&mut self, node: u32) {
+        let plan = Arc::clone(&self.plan);
+        match plan.nodes[node as usize] {
+            Node::Join => {
+                self.release(node, After::Begin);
+                self.end(node);
+                return;
+            }
+            Node::Work { stream, .. } => {
+                let stream = self.stream(stream);
+                self.streams[stream].queue.push_back(node);
+                self.work(stream);
+                return;
+            }
+            _ => {}
+        }
+        let request = self.request(node);
+        let op = match plan.nodes[node as usize] {
+            Node::Send { to, bytes, tag } => {
+                Op::P2p(P2p::Isend { to, bytes, tag, comm: super::COMM_WORLD, mode: SendMode::Standard, request })
+            }
+            Node::Recv { from, tag } => Op::P2p(P2p::Irecv { from, tag, comm: super::COMM_WORLD, request }),
+            Node::Collective { kind, group, root, ref volume } => {
+                let comm = group.map_or(super::COMM_WORLD, |group| {
+                    FIRST_GROUP + u32::try_from(group).expect("invariant: fewer than 2^32 groups")
+                });
+                Op::Collective(Collective::Nonblocking { kind, comm, root, volume: volume.clone(), request })
+            }
+            Node::Join | Node::Work { .. } => unreachable!("they have no message"),
+        };
+        self.ops.extend([op, Op::P2p(P2p::Report(request))]);
+        self.release(node, After::Begin);
+    }
+
+    /// Begins the next work of a stream that is idle.
+    fn work(&mut self, stream: usize) {
+        while !self.streams[stream].busy
+            && let Some(node) = self.streams[stream].queue.pop_front()
+        {
+            let Node::Work { span, .. } = self.plan.nodes[node as usize] else { continue };
+            self.release(node, After::Begin);
+            if span == Picoseconds::ZERO {
+                self.end(node);
+                continue;
+            }
+            self.streams[stream].busy = true;
+            let request = self.request(node);
+            self.ops.extend([Op::Offload(span, request), Op::P2p(P2p::Report(request))]);
+        }
+    }
+
+    /// The operations until something has to be waited for.
+    fn advance(&mut self) {
+        self.ops.clear();
+        self.next = 0;
+        for stream in 0..self.streams.len() {
+            self.work(stream);
+        }
+        while let Some(node) = self.ready.pop_front() {
+            self.begin(node);
+        }
+        if self.left > 0 {
+            self.ops.push(Op::P2p(P2p::WaitReport));
+        } else if !self.finished {
+            self.ops.push(Op::MarkProgress);
+            self.finished = !self.repeat;
+            if self.repeat {
+                self.restart();
+            }
+        }
+    }
+}
+
+impl Source for GraphSource {
+    fn ahead(&mut self) -> Result<&[Op], String> {
+        if self.next == self.ops.len() {
+            self.advance();
+        }
+        Ok(&self.ops[self.next..])
+    }
+
+    fn pass(&mut self, count: usize) {
+        self.next += count;
+    }
+
+    fn current(&self) -> Option<&Op> {
+        self.ops.get(self.next.checked_sub(1)?)
+    }
+
+    fn completed(&mut self, requests: &[RequestId]) {
+        for &request in requests {
+            let Some(node) = self.under_way[request as usize].take() else { continue };
+            self.free.push(request);
+            if let Node::Work { stream, .. } = self.plan.nodes[node as usize] {
+                let stream = self.stream(stream);
+                self.streams[stream].busy = false;
+            }
+            self.end(node);
+        }
+    }
+
+    fn boxed_clone(&self) -> Box<dyn Source> {
+        Box::new(self.clone())
+    }
+}

@@ -1,0 +1,315 @@
+//! Traces whose operations depend on each other as a graph: GOAL schedules and Chakra execution traces.
+//!
+//! They are read whole, checked before anything runs, and executed as [`fairlane_core::program::graph`] does: several operations of a
+//! rank are under way at once. What the check finds is named with rank and node: messages that are sent and never received, or the
+//! other way round, partners that do not exist, collectives whose members differ, and circles of dependencies.
+
+mod chakra;
+mod goal;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fairlane_core::ids::Rank;
+use fairlane_core::program::graph::{Graph, Node, RankGraph};
+use fairlane_core::program::{CollectiveKind, Program, Volume};
+use fairlane_core::units::{Bytes, Picoseconds};
+
+use crate::description::{CollectiveTotals, Description, KindTotals, Neighbours};
+use crate::unsupported::Collector;
+use crate::{Iteration, Options, TraceError};
+
+/// A graph of either format, and the names of its parts.
+#[derive(Default)]
+pub struct Recorded {
+    file: PathBuf,
+    format: &'static str,
+    version: String,
+    graph: Graph,
+    /// Names of the groups.
+    groups: Vec<String>,
+    /// By rank and node: its number in the file, in the words of the format.
+    places: Vec<Vec<u64>>,
+    /// The word for such a number.
+    place: &'static str,
+    /// Nodes by what the file calls them.
+    kinds: BTreeMap<String, u64>,
+    unsupported: Collector,
+}
+
+/// The files of a graph at a path, if it leads to one.
+pub enum Files {
+    /// A GOAL schedule, text or binary.
+    Goal(PathBuf),
+    /// Chakra execution traces, by rank.
+    Chakra(Vec<PathBuf>),
+}
+
+/// The graph that a path leads to, if it does.
+///
+/// # Errors
+/// A folder has Chakra traces of some ranks only.
+pub fn find(path: &Path) -> Result<Option<Files>, TraceError> {
+    if path.is_file() && goal::is_one(path) {
+        return Ok(Some(Files::Goal(path.to_owned())));
+    }
+    Ok(chakra::find(path)?.map(Files::Chakra))
+}
+
+impl Files {
+    fn read(&self, options: &Options) -> Result<Recorded, TraceError> {
+        let recorded = match self {
+            Self::Goal(file) => goal::read(file)?,
+            Self::Chakra(files) => chakra::read(files, options)?,
+        };
+        recorded.check()?;
+        Ok(recorded)
+    }
+
+    /// The program of the graph.
+    ///
+    /// # Errors
+    /// As [`crate::open`].
+    pub fn open(&self, options: &Options) -> Result<Program, TraceError> {
+        if options.iteration != Iteration::Pass || options.window().is_some() {
+            let problem = "a graph has one iteration, from its beginning to its end: pass is allowed".to_owned();
+            return Err(TraceError::Option { key: "iteration", value: "a part".to_owned(), problem });
+        }
+        let Recorded { graph, file, places, place, unsupported, .. } = self.read(options)?;
+        if let Some(first) = unsupported.finish().into_iter().next() {
+            let (rank, record) = (first.first_rank, first.first_record);
+            return Err(TraceError::Record { file, rank, record, call: first.call, problem: first.reason });
+        }
+        let ranks = (0..).zip(graph.ranks).map(|(rank, of)| scaled(of, rank, options)).collect();
+        Graph { ranks, repeat: options.repeat, ..graph }.program().map_err(|circle| {
+            let of = &places[circle.rank as usize];
+            let numbers: Vec<String> = circle.nodes.iter().map(|node| of[*node as usize].to_string()).collect();
+            let problem = format!("a circle of dependencies: {place} {}", numbers.join(" after "));
+            let number = circle.nodes.first().map_or(0, |node| of[*node as usize]);
+            TraceError::Node { file, rank: circle.rank, place, number, problem }
+        })
+    }
+
+    /// What is in the graph.
+    ///
+    /// # Errors
+    /// As [`crate::describe`].
+    pub fn describe(&self, options: &Options) -> Result<Description, TraceError> {
+        Ok(self.read(&Options { leave_out: Vec::new(), ..options.clone() })?.describe())
+    }
+}
+
+/// With the times and bytes that the options make of it.
+fn scaled(graph: RankGraph, rank: u32, options: &Options) -> RankGraph {
+    let (time, size) = (options.scale_of(rank), options.message_scale);
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "saturates")]
+    let times = |value: u64, factor: f64| (value as f64 * factor).round() as u64;
+    let bytes = |bytes: Bytes| Bytes(if bytes.0 == 0 { 0 } else { times(bytes.0, size).max(1) });
+    graph.map(|node| match node {
+        Node::Work { stream, span } if time != 1.0 => Node::Work { stream, span: Picoseconds(times(span.0, time)) },
+        Node::Send { to, bytes: of, tag } if size != 1.0 => Node::Send { to, bytes: bytes(of), tag },
+        Node::Collective { kind, group, root, volume: Volume::Uniform(of) } if size != 1.0 => {
+            Node::Collective { kind, group, root, volume: Volume::Uniform(bytes(of)) }
+        }
+        node => node,
+    })
+}
+
+impl Recorded {
+    /// Adds a node of the rank that is read, the last one.
+    fn add(&mut self, node: Node, place: u64, kind: &str) -> u32 {
+        match self.kinds.get_mut(kind) {
+            Some(count) => *count += 1,
+            None => drop(self.kinds.insert(kind.to_owned(), 1)),
+        }
+        if let Some(places) = self.places.last_mut() {
+            places.push(place);
+        }
+        self.graph.ranks.last_mut().map_or(0, |rank| rank.node(node))
+    }
+
+    fn wrong(&self, rank: u32, node: usize, problem: String) -> TraceError {
+        let number = self.places[rank as usize].get(node).copied().unwrap_or_default();
+        TraceError::Node { file: self.file.clone(), rank, place: self.place, number, problem }
+    }
+
+    /// That all ranks meet.
+    fn check(&self) -> Result<(), TraceError> {
+        self.check_messages()?;
+        (0..=self.groups.len()).try_for_each(|group| self.check_collectives(group.checked_sub(1)))
+    }
+
+    fn nodes(&self) -> impl Iterator<Item = (u32, usize, &Node)> {
+        let of_rank = |(rank, graph): (u32, &'_ RankGraph)| (rank, graph.nodes().len());
+        let counts: Vec<(u32, usize)> = (0..).zip(&self.graph.ranks).map(of_rank).collect();
+        counts.into_iter().flat_map(move |(rank, count)| {
+            (0..count).map(move |node| (rank, node, &self.graph.ranks[rank as usize].nodes()[node]))
+        })
+    }
+
+    fn check_messages(&self) -> Result<(), TraceError> {
+        let size = self.graph.ranks.len();
+        let any: BTreeSet<u32> = self
+            .nodes()
+            .filter(|(.., node)| matches!(node, Node::Recv { from, tag } if from.is_none() || tag.is_none()))
+            .map(|(rank, ..)| rank)
+            .collect();
+        // By receiver, and by sender and tag where the receiver names both: sends and receives, and the first of each.
+        let mut messages: BTreeMap<_, [(u64, Option<(u32, usize)>); 2]> = BTreeMap::new();
+        for (rank, number, node) in self.nodes() {
+            let (side, to, from, tag) = match *node {
+                Node::Send { to, tag, .. } => (0, to.0, Some(Rank(rank)), Some(tag)),
+                Node::Recv { from, tag } => (1, rank, from, tag),
+                _ => continue,
+            };
+            let partner = if side == 0 { Some(Rank(to)) } else { from };
+            if let Some(partner) = partner.filter(|partner| partner.0 as usize >= size) {
+                return Err(self.wrong(rank, number, format!("rank {} of {size} ranks, 0 to {}", partner.0, size - 1)));
+            }
+            let key = if any.contains(&to) { (to, None) } else { (to, from.zip(tag)) };
+            let (count, first) = &mut messages.entry(key).or_default()[side];
+            *count += 1;
+            first.get_or_insert((rank, number));
+        }
+        for ((to, named), [(sent, send), (received, receive)]) in messages {
+            if sent == received {
+                continue;
+            }
+            let Some((rank, node)) = (if sent > received { send } else { receive }) else { continue };
+            let of = named.map_or_else(String::new, |(from, tag)| format!(" from rank {from} with tag {tag}"));
+            let problem = format!("messages to rank {to}{of}: {sent} sent, {received} received");
+            return Err(self.wrong(rank, node, problem));
+        }
+        Ok(())
+    }
+
+    fn check_collectives(&self, group: Option<usize>) -> Result<(), TraceError> {
+        let members: Vec<u32> = match group {
+            Some(group) => self.graph.groups[group].iter().map(|rank| rank.0).collect(),
+            None => (0..u32::try_from(self.graph.ranks.len()).unwrap_or(u32::MAX)).collect(),
+        };
+        let name = group.map_or_else(|| "all ranks".to_owned(), |group| format!("group {}", self.groups[group]));
+        let calls = |rank: u32| -> Vec<(usize, &Node)> {
+            let all = self.graph.ranks[rank as usize].nodes().iter().enumerate();
+            all.filter(|(_, node)| matches!(node, Node::Collective { group: of, .. } if *of == group)).collect()
+        };
+        if let Some(group) = group {
+            let stranger = self.nodes().find(|(rank, _, node)| {
+                matches!(node, Node::Collective { group: of, .. } if *of == Some(group)) && !members.contains(rank)
+            });
+            if let Some((rank, node, _)) = stranger {
+                return Err(self.wrong(rank, node, format!("a collective of {name}, which the rank is not in")));
+            }
+        }
+        let Some((&first, others)) = members.split_first() else { return Ok(()) };
+        let of_first = calls(first);
+        for &rank in others {
+            let own = calls(rank);
+            for (number, (one, other)) in (1..).zip(of_first.iter().zip(&own)) {
+                if one.1 != other.1 {
+                    let (said, says) = (words(one.1), words(other.1));
+                    let problem = format!("collective {number} of {name} is {says}, and on rank {first} it is {said}");
+                    return Err(self.wrong(rank, other.0, problem));
+                }
+            }
+            if own.len() != of_first.len() {
+                let problem = format!(
+                    "{name}: {} collectives on rank {first} and {} on rank {rank}",
+                    of_first.len(),
+                    own.len()
+                );
+                let (of, calls) = if own.len() > of_first.len() { (rank, &own) } else { (first, &of_first) };
+                return Err(self.wrong(of, calls[own.len().min(of_first.len())].0, problem));
+            }
+        }
+        Ok(())
+    }
+
+    fn describe(self) -> Description {
+        let ranks = u32::try_from(self.graph.ranks.len()).unwrap_or(u32::MAX);
+        let mut description = Description {
+            format: self.format.to_owned(),
+            version: self.version.clone(),
+            ranks,
+            events: self.kinds.values().sum(),
+            calls: self.kinds.clone(),
+            ..Description::default()
+        };
+        let mut partners = vec![BTreeSet::new(); ranks as usize];
+        let mut callers: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
+        let mut idle: BTreeSet<u32> = (0..ranks).collect();
+        let mut busy = 0.0;
+        for (rank, _, node) in self.nodes() {
+            if !matches!(node, Node::Join) {
+                idle.remove(&rank);
+            }
+            match node {
+                Node::Send { to, bytes, .. } => {
+                    description.p2p_messages += 1;
+                    description.p2p_bytes += bytes.0;
+                    partners[rank as usize].insert(to.0);
+                    partners[to.0 as usize].insert(rank);
+                }
+                Node::Recv { from: None, .. } => description.wildcard_receives += 1,
+                Node::Collective { kind, volume, .. } => {
+                    let totals = description.collectives.entry(kind.name().to_owned()).or_default();
+                    totals.calls += 1;
+                    totals.bytes += of_call(*kind, volume, self.members(node));
+                    callers.entry(kind.name()).or_default().insert(rank);
+                }
+                #[allow(clippy::cast_precision_loss, reason = "seconds are shown")]
+                Node::Work { span, .. } => busy += span.0 as f64,
+                Node::Join | Node::Recv { .. } => {}
+            }
+        }
+        for (name, ranks) in callers {
+            let calls = description.collectives.get(name).map_or(0, |totals: &CollectiveTotals| totals.calls);
+            let totals = KindTotals { calls, ranks: u32::try_from(ranks.len()).unwrap_or(u32::MAX) };
+            description.iteration_collectives.insert(name.to_owned(), totals);
+        }
+        for (name, members) in self.groups.iter().zip(&self.graph.groups) {
+            description.communicators.insert(format!("{name}({})", members.len()), 1);
+        }
+        let counts = partners.iter().map(|of| u32::try_from(of.len()).unwrap_or(u32::MAX));
+        description.neighbours = Neighbours {
+            min: counts.clone().min().unwrap_or_default(),
+            mean: counts.clone().map(f64::from).sum::<f64>() / f64::from(ranks.max(1)),
+            max: counts.max().unwrap_or_default(),
+        };
+        description.cpu_seconds = Some(busy * 1e-12);
+        description.ranks_without_operations = u32::try_from(idle.len()).unwrap_or(u32::MAX);
+        description.unsupported = self.unsupported.finish();
+        description
+    }
+
+    fn members(&self, node: &Node) -> usize {
+        match node {
+            Node::Collective { group: Some(group), .. } => self.graph.groups[*group].len(),
+            _ => self.graph.ranks.len(),
+        }
+    }
+}
+
+fn words(node: &Node) -> String {
+    match node {
+        Node::Collective { kind, root, volume: Volume::Uniform(bytes), .. } => {
+            format!("{} of {} bytes, root {root}", kind.name(), bytes.0)
+        }
+        _ => "another operation".to_owned(),
+    }
+}
+
+/// Bytes that a member hands in.
+fn of_call(kind: CollectiveKind, volume: &Volume, members: usize) -> u64 {
+    match (kind, volume) {
+        (CollectiveKind::Alltoall | CollectiveKind::ReduceScatter, Volume::Uniform(block)) => block.0 * members as u64,
+        (_, Volume::Uniform(bytes)) => bytes.0,
+        (_, Volume::PerRank(blocks)) => blocks.iter().sum(),
+    }
+}
+
+/// Members of a group, in order.
+fn group(members: Vec<u32>) -> Arc<[Rank]> {
+    members.into_iter().map(Rank).collect()
+}
