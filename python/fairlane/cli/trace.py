@@ -18,7 +18,12 @@ from fairlane.wording import plural
 from fairlane.workload.trace import read_trace
 
 _Picture = Annotated[Path | None, out_option("Draw the communication matrix too: .png, .svg, .pdf or .html.")]
-_Archive = Annotated[Path, Argument(metavar="FILE", help="An OTF2, DUMPI, GOAL or Chakra trace, or a .tar.zst of one.")]
+_Archive = Annotated[
+    Path,
+    Argument(
+        metavar="FILE", help="A trace (OTF2, DUMPI, GOAL, Chakra), a list of flows (htsim, ns-3), or a .tar.zst of one."
+    ),
+]
 
 
 def describe(file: _Archive) -> Answer:

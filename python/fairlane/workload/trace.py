@@ -1,4 +1,4 @@
-"""Jobs that replay a recorded application: OTF2, DUMPI, GOAL or Chakra, as it lies there or packed as ``.tar.zst``."""
+"""Jobs that replay what was recorded: OTF2, DUMPI, GOAL, Chakra, lists of flows; plain or packed as ``.tar.zst``."""
 
 import importlib.util
 import io
@@ -120,8 +120,8 @@ class Trace(Table):
     """A recorded application and how to replay it. By default it is repeated to the end of the run."""
 
     path: Annotated[Written[Path], AfterValidator(_in_folder)] = Field(
-        description="an OTF2 or DUMPI archive, a GOAL schedule, or Chakra execution traces NAME.RANK.et: the folder, its "
-        ".otf2, .meta, .goal or .et file, or a .tar.zst with it"
+        description="an OTF2 or DUMPI archive, a GOAL schedule, Chakra execution traces NAME.RANK.et, a connection "
+        "matrix of htsim or a flow file of ns-3: the folder or file, or a .tar.zst with it"
     )
     iteration: Annotated[
         Written[Iteration], BeforeValidator(_read_iteration, json_schema_input_type=Literal["pass"] | Iteration)
@@ -145,8 +145,8 @@ class Trace(Table):
     repeat: bool = Field(default=True, description="whether the trace is repeated when it ends")
     groups: Annotated[Written[Path], AfterValidator(_in_folder)] | None = Field(
         default=None,
-        description="process groups of Chakra traces: a JSON file with the ranks of each by name (pg_name); default: those "
-        "that PyTorch records",
+        description="process groups of Chakra traces: a JSON file with the ranks of each by name (pg_name); default: "
+        "those that PyTorch records",
     )
     memory_bound: Share = Field(
         default=0.0, description="share of the compute time that is memory-bound: a power cap does not slow it down"
@@ -327,7 +327,7 @@ def _sum(file: Path) -> str:
 
 
 def _trace_in(folder: Path, archive: Path) -> Path:
-    """The OTF2 anchor or GOAL file, or the folder that holds DUMPI or Chakra files, wherever the archive keeps it.
+    """The OTF2 anchor, GOAL or htsim file, or the folder that holds DUMPI or Chakra files, wherever the archive has it.
 
     Raises ``Problems`` if there are several.
     """
@@ -343,7 +343,7 @@ def _below(folder: Path) -> Path:
         if traces and depth:
             _refuse_several(traces, folder, folder, "name one")
         if traces:
-            return traces[0] if depth or traces[0].suffix == ".goal" else folder
+            return traces[0] if depth or traces[0].suffix in {".goal", ".cm"} else folder
     anchor = next((file for file in sorted(folder.resolve().parent.glob("*.otf2")) if file.is_file()), None)
     if anchor is not None:
         words = f"no trace; the folder above has {anchor.name}"
@@ -352,9 +352,9 @@ def _below(folder: Path) -> Path:
 
 
 def _traces(folder: Path, below: str) -> list[Path]:
-    """Anchor files of OTF2, GOAL files and folders with DUMPI or Chakra files whose paths begin with ``below``."""
+    """Files of OTF2, GOAL and htsim, and folders with DUMPI or Chakra files, whose paths begin with ``below``."""
     files = [
-        file for kind in ("otf2", "goal") for file in sorted(folder.glob(f"{below}*.{kind}")) if file.is_file()
+        file for kind in ("otf2", "goal", "cm") for file in sorted(folder.glob(f"{below}*.{kind}")) if file.is_file()
     ]
     folders = {file.parent for kind in ("meta", "et") for file in folder.glob(f"{below}*.{kind}")}
     traces = files + sorted(folders)

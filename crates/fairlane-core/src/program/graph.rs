@@ -10,9 +10,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use super::{
-    Collective, CollectiveKind, Comm, CommHandle, Op, P2p, Program, RequestId, SendMode, Source, Tag, Volume,
-};
+use super::{Collective, CollectiveKind, Comm, CommHandle, Op, P2p, Program, RequestId, SendMode, Source, Tag, Volume};
 use crate::ids::Rank;
 use crate::units::{Bytes, Picoseconds};
 
@@ -36,6 +34,8 @@ pub enum Node {
         bytes: Bytes,
         /// Tag.
         tag: Tag,
+        /// Completion rule.
+        mode: SendMode,
     },
     /// A message from a rank of the job, or from any.
     Recv {
@@ -327,8 +327,8 @@ impl GraphSource {
         }
         let request = self.request(node);
         let op = match plan.nodes[node as usize] {
-            Node::Send { to, bytes, tag } => {
-                Op::P2p(P2p::Isend { to, bytes, tag, comm: super::COMM_WORLD, mode: SendMode::Standard, request })
+            Node::Send { to, bytes, tag, mode } => {
+                Op::P2p(P2p::Isend { to, bytes, tag, comm: super::COMM_WORLD, mode, request })
             }
             Node::Recv { from, tag } => Op::P2p(P2p::Irecv { from, tag, comm: super::COMM_WORLD, request }),
             Node::Collective { kind, group, root, ref volume } => {

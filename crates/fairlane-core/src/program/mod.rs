@@ -48,6 +48,9 @@ pub enum SendMode {
     Standard,
     /// Always rendezvous: completes only once the receive has been matched.
     Synchronous,
+    /// Always eager, as into the buffers that a library has at the receiver: whoever receives only after sending does not wait for
+    /// ever.
+    Eager,
 }
 
 /// Payload of one rank in a collective, in bytes. Which fields are used depends on the [`CollectiveKind`].

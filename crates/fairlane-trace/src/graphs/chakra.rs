@@ -1,11 +1,13 @@
 //! Chakra execution traces (MLCommons), versions 0.0.4 and 1.0: a file `NAME.RANK.et` a rank, each a sequence of Protocol Buffers
 //! messages with their lengths before them; field numbers are those of `et_def.proto`.
 //!
-//! Computations take their recorded duration, one after another on each thread of the CPU (`is_cpu_op`, `tid`) and on each stream of
-//! the GPU. What the CPU does to start a collective has no bytes and takes no time. Messages and
-//! collectives take what the simulated network makes of them. `comm_size` is what a rank hands in: the whole buffer of an allreduce, the
-//! block of a rank in an allgather, the blocks for all ranks of an all-to-all or a reduce-scatter. A process group `pg_name` is one of
-//! [`Options::groups`], or of the group list that PyTorch records, else all ranks have the collective.
+//! Computations take their recorded duration, one after another on each thread of the CPU (`is_cpu_op`, `tid`) and on each
+//! stream of the GPU. Sends are eager whatever their size: traces have receives that begin only after a send has ended, all
+//! around a ring. `data_deps` are what a node waits for, as for Chakra's own feeder; `ctrl_deps` name the call within which
+//! it was recorded. What the CPU does to start a collective has no bytes and takes no time. Messages and collectives take
+//! what the simulated network makes of them. `comm_size` is what a rank hands in: the whole buffer of an allreduce, the block
+//! of a rank in an allgather, the blocks for all ranks of an all-to-all or a reduce-scatter. A process group `pg_name` is one
+//! of [`Options::groups`], or of the group list that PyTorch records, else all ranks have the collective.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -13,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use fairlane_core::ids::Rank;
 use fairlane_core::program::graph::{After, Node, RankGraph};
-use fairlane_core::program::{CollectiveKind, Volume};
+use fairlane_core::program::{CollectiveKind, SendMode, Volume};
 use fairlane_core::units::{Bytes, Picoseconds};
 use prost::Message;
 use serde::Deserialize;
@@ -27,6 +29,8 @@ const PS_PER_US: u64 = 1_000_000;
 struct Metadata {
     #[prost(string, tag = "1")]
     version: String,
+    #[prost(message, repeated, tag = "2")]
+    attributes: Vec<Attribute>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -37,8 +41,6 @@ struct Record {
     name: String,
     #[prost(int32, tag = "3")]
     kind: i32,
-    #[prost(uint64, repeated, tag = "4")]
-    ctrl_deps: Vec<u64>,
     #[prost(uint64, repeated, tag = "5")]
     data_deps: Vec<u64>,
     #[prost(uint64, tag = "7")]
@@ -166,8 +168,8 @@ pub fn read(files: &[PathBuf], options: &Options) -> Result<Recorded, TraceError
     if let Some(groups) = &options.groups {
         let wrong = |problem: String| TraceError::file(groups, problem);
         let text = fs::read_to_string(groups).map_err(|error| wrong(error.to_string()))?;
-        let given: BTreeMap<String, Vec<u32>> =
-            serde_json::from_str(&text).map_err(|error| wrong(format!("no groups {{\"NAME\": [RANK, ...]}}: {error}")))?;
+        let given: BTreeMap<String, Vec<u32>> = serde_json::from_str(&text)
+            .map_err(|error| wrong(format!("no groups {{\"NAME\": [RANK, ...]}}: {error}")))?;
         for (name, members) in given {
             recorded.add_group(&name, members, all).map_err(wrong)?;
         }
@@ -196,7 +198,9 @@ impl Recorded {
         }
         let members = super::group(members);
         match self.groups.iter().position(|known| known == name) {
-            Some(known) if self.graph.groups[known] != members => Err(format!("group {name} stands twice, with other ranks")),
+            Some(known) if self.graph.groups[known] != members => {
+                Err(format!("group {name} stands twice, with other ranks"))
+            }
             Some(_) => Ok(()),
             None => {
                 self.groups.push(name.to_owned());
@@ -223,11 +227,14 @@ impl Reader<'_> {
     fn read(&mut self, mut bytes: &[u8]) -> Result<(), Wrong> {
         let damaged = |error| (None, format!("no Chakra execution trace: {error}"));
         let metadata = Metadata::decode_length_delimited(&mut bytes).map_err(damaged)?;
-        let known = self.recorded.version.clone();
-        if self.rank > 0 && metadata.version != known {
-            return Err((None, format!("version {}, and that of rank 0 is {known}", metadata.version)));
+        // What PyTorch records has its version as an attribute.
+        let schema = || Attributes(&metadata.attributes).text("schema").unwrap_or_default();
+        let version = Some(metadata.version.clone()).filter(|version| !version.is_empty()).unwrap_or_else(schema);
+        let known = &self.recorded.version;
+        if self.rank > 0 && version != *known {
+            return Err((None, format!("version {version}, and that of rank 0 is {known}")));
         }
-        self.recorded.version = metadata.version;
+        self.recorded.version = version;
         let mut records = Vec::new();
         while !bytes.is_empty() {
             let cut = |error| (records.last().map(|last: &Record| last.id), format!("damaged after it: {error}"));
@@ -247,11 +254,12 @@ impl Reader<'_> {
             }
         }
         for record in &records {
-            for on in record.ctrl_deps.iter().chain(&record.data_deps) {
-                let on = numbers.get(on).ok_or_else(|| (Some(record.id), format!("it depends on node {on}, which there is not")))?;
-                if let Some(rank) = self.recorded.graph.ranks.last_mut() {
-                    rank.depends(numbers[&record.id], *on, After::End);
-                }
+            let of_data = |on: &u64| {
+                numbers.get(on).ok_or_else(|| (Some(record.id), format!("it depends on node {on}, which there is not")))
+            };
+            let data = record.data_deps.iter().map(of_data).collect::<Result<Vec<_>, _>>()?;
+            if let Some(rank) = self.recorded.graph.ranks.last_mut() {
+                data.into_iter().for_each(|on| rank.depends(numbers[&record.id], *on, After::End));
             }
         }
         Ok(())
@@ -290,7 +298,8 @@ impl Reader<'_> {
         };
         let missing = match kind {
             "COMM_SEND_NODE" => {
-                return Ok(Node::Send { to: partner("comm_dst")?, bytes: Bytes(bytes()?), tag: tag()? });
+                let (to, bytes) = (partner("comm_dst")?, Bytes(bytes()?));
+                return Ok(Node::Send { to, bytes, tag: tag()?, mode: SendMode::Eager });
             }
             "COMM_RECV_NODE" => return Ok(Node::Recv { from: Some(partner("comm_src")?), tag: Some(tag()?) }),
             "COMM_COLL_NODE" if attributes.flag("is_cpu_op") && attributes.value("comm_size").is_none() => {
@@ -331,7 +340,9 @@ impl Reader<'_> {
         };
         let members = group.map_or(u64::from(self.all), |group| self.recorded.graph.groups[group].len() as u64);
         let block = match kind {
-            CollectiveKind::Alltoall | CollectiveKind::ReduceScatter | CollectiveKind::Scatter => bytes.div_ceil(members),
+            CollectiveKind::Alltoall | CollectiveKind::ReduceScatter | CollectiveKind::Scatter => {
+                bytes.div_ceil(members)
+            }
             CollectiveKind::Barrier => 0,
             _ => bytes,
         };

@@ -10,6 +10,7 @@ use std::fs;
 use std::path::Path;
 
 use fairlane_core::ids::Rank;
+use fairlane_core::program::SendMode;
 use fairlane_core::program::graph::{After, Node, RankGraph};
 use fairlane_core::units::{Bytes, Picoseconds};
 
@@ -51,7 +52,9 @@ pub fn read(file: &Path) -> Result<Recorded, TraceError> {
             (recorded.version, recorded.place) = ("binary".to_owned(), "operation");
             read_binary(&mut recorded, &bytes[8..])
         }
-        Some(USED_UP) => Err("a simulation with --save-mem has used this schedule up: make it anew with txt2bin".to_owned()),
+        Some(USED_UP) => {
+            Err("a simulation with --save-mem has used this schedule up: make it anew with txt2bin".to_owned())
+        }
         _ => {
             (recorded.version, recorded.place) = ("text".to_owned(), "line");
             let text = std::str::from_utf8(&bytes).map_err(|error| format!("no UTF-8 text: {error}"));
@@ -69,7 +72,8 @@ fn read_text(recorded: &mut Recorded, text: &str) -> Result<(), String> {
     for (number, line) in (1..).zip(text.lines()) {
         let wrong = |problem: &str| format!("line {number}: {problem}: {:?}", line.trim());
         let words = without_comments(line, &mut in_comment);
-        let words: Vec<&str> = words.iter().flat_map(|part| part.split_whitespace().flat_map(|word| word.split_inclusive(':'))).collect();
+        let words: Vec<&str> =
+            words.iter().flat_map(|part| part.split_whitespace().flat_map(|word| word.split_inclusive(':'))).collect();
         match (words.as_slice(), &mut labels) {
             ([], _) => {}
             (["num_ranks", count], None) => {
@@ -183,7 +187,7 @@ fn send(to: u32, bytes: u64, tag: Option<u32>) -> Result<Node, String> {
     if tag == ANY {
         return Err("a message has a tag of its own, not -1".to_owned());
     }
-    Ok(Node::Send { to: Rank(to), bytes: Bytes(bytes), tag: tag.cast_signed() })
+    Ok(Node::Send { to: Rank(to), bytes: Bytes(bytes), tag: tag.cast_signed(), mode: SendMode::Standard })
 }
 
 fn receive(from: Option<u32>, tag: Option<u32>) -> Node {

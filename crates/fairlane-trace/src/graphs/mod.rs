@@ -1,10 +1,11 @@
-//! Traces whose operations depend on each other as a graph: GOAL schedules and Chakra execution traces.
+//! Traces whose operations depend on each other as a graph: GOAL schedules, Chakra execution traces, and lists of flows.
 //!
 //! They are read whole, checked before anything runs, and executed as [`fairlane_core::program::graph`] does: several operations of a
 //! rank are under way at once. What the check finds is named with rank and node: messages that are sent and never received, or the
 //! other way round, partners that do not exist, collectives whose members differ, and circles of dependencies.
 
 mod chakra;
+mod flows;
 mod goal;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,6 +45,8 @@ pub enum Files {
     Goal(PathBuf),
     /// Chakra execution traces, by rank.
     Chakra(Vec<PathBuf>),
+    /// A list of flows.
+    Flows(PathBuf),
 }
 
 /// The graph that a path leads to, if it does.
@@ -54,6 +57,9 @@ pub fn find(path: &Path) -> Result<Option<Files>, TraceError> {
     if path.is_file() && goal::is_one(path) {
         return Ok(Some(Files::Goal(path.to_owned())));
     }
+    if path.is_file() && flows::is_one(path) {
+        return Ok(Some(Files::Flows(path.to_owned())));
+    }
     Ok(chakra::find(path)?.map(Files::Chakra))
 }
 
@@ -62,6 +68,7 @@ impl Files {
         let recorded = match self {
             Self::Goal(file) => goal::read(file)?,
             Self::Chakra(files) => chakra::read(files, options)?,
+            Self::Flows(file) => flows::read(file)?,
         };
         recorded.check()?;
         Ok(recorded)
@@ -103,12 +110,17 @@ impl Files {
 /// With the times and bytes that the options make of it.
 fn scaled(graph: RankGraph, rank: u32, options: &Options) -> RankGraph {
     let (time, size) = (options.scale_of(rank), options.message_scale);
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "saturates")]
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "saturates"
+    )]
     let times = |value: u64, factor: f64| (value as f64 * factor).round() as u64;
     let bytes = |bytes: Bytes| Bytes(if bytes.0 == 0 { 0 } else { times(bytes.0, size).max(1) });
     graph.map(|node| match node {
         Node::Work { stream, span } if time != 1.0 => Node::Work { stream, span: Picoseconds(times(span.0, time)) },
-        Node::Send { to, bytes: of, tag } if size != 1.0 => Node::Send { to, bytes: bytes(of), tag },
+        Node::Send { to, bytes: of, tag, mode } if size != 1.0 => Node::Send { to, bytes: bytes(of), tag, mode },
         Node::Collective { kind, group, root, volume: Volume::Uniform(of) } if size != 1.0 => {
             Node::Collective { kind, group, root, volume: Volume::Uniform(bytes(of)) }
         }
@@ -214,11 +226,8 @@ impl Recorded {
                 }
             }
             if own.len() != of_first.len() {
-                let problem = format!(
-                    "{name}: {} collectives on rank {first} and {} on rank {rank}",
-                    of_first.len(),
-                    own.len()
-                );
+                let problem =
+                    format!("{name}: {} collectives on rank {first} and {} on rank {rank}", of_first.len(), own.len());
                 let (of, calls) = if own.len() > of_first.len() { (rank, &own) } else { (first, &of_first) };
                 return Err(self.wrong(of, calls[own.len().min(of_first.len())].0, problem));
             }

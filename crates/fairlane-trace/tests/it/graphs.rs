@@ -73,8 +73,10 @@ fn binary(ranks: &[Vec<Operation>]) -> Vec<u8> {
             bytes.extend(tag.to_le_bytes());
             bytes.extend([*cpu, 0]);
             for end in [true, false] {
-                let on_this = |of: &Operation| of.5.iter().filter(|(before, how)| *before == place && *how == end).count();
-                let places: Vec<usize> = (0..operations.len()).filter(|other| on_this(&operations[*other]) > 0).collect();
+                let on_this =
+                    |of: &Operation| of.5.iter().filter(|(before, how)| *before == place && *how == end).count();
+                let places: Vec<usize> =
+                    (0..operations.len()).filter(|other| on_this(&operations[*other]) > 0).collect();
                 bytes.extend([number(places.len()), number(dependents.len() / 4)].concat());
                 places.iter().for_each(|other| dependents.extend(number(*other)));
             }
@@ -138,10 +140,22 @@ fn what_is_wrong_with_a_schedule_is_named() {
     assert!(open(&file, &Options::default()).is_ok());
     for (from, to, expected) in [
         ("to 1 tag 3", "to 2 tag 3", "rank 0, line 4: rank 2 of 2 ranks, 0 to 1"),
-        ("from 0 tag 3", "from 0 tag 4", "rank 0, line 4: messages to rank 1 from rank 0 with tag 3: 1 sent, 0 received"),
-        ("from 0 tag 3", "from 0 tag 3\nrecv 8b from -1 tag 3", "rank 1, line 8: messages to rank 1: 1 sent, 2 received"),
+        (
+            "from 0 tag 3",
+            "from 0 tag 4",
+            "rank 0, line 4: messages to rank 1 from rank 0 with tag 3: 1 sent, 0 received",
+        ),
+        (
+            "from 0 tag 3",
+            "from 0 tag 3\nrecv 8b from -1 tag 3",
+            "rank 1, line 8: messages to rank 1: 1 sent, 2 received",
+        ),
         ("l2 requires l1", "l2 requires l3", "line 5: no operation has the label \"l3\": \"l2 requires l3\""),
-        ("l2 requires l1", "l2 requires l1\nl1 irequires l2", "rank 0, line 3: a circle of dependencies: line 3 after 4 after 3"),
+        (
+            "l2 requires l1",
+            "l2 requires l1\nl1 irequires l2",
+            "rank 0, line 3: a circle of dependencies: line 3 after 4 after 3",
+        ),
         ("calc 5", "clac 5", "line 3: calc N, send Nb to RANK or recv Nb from RANK is expected: \"l1: clac 5\""),
         ("calc 5", "calc 5 gpu 1", "line 3: \"gpu\" is not one of cpu: \"l1: calc 5 gpu 1\""),
         ("l1: calc", "l2: calc", "line 4: the label \"l2\" stands twice: \"l2: send 8b to 1 tag 3\""),
@@ -157,13 +171,17 @@ fn what_is_wrong_with_a_schedule_is_named() {
     let mut used_up = 2342_u64.to_le_bytes().to_vec();
     used_up.extend([0; 40]);
     let error = describe(stored(&folder, "used.bin", used_up), &Options::default()).unwrap_err().to_string();
-    assert!(error.ends_with("a simulation with --save-mem has used this schedule up: make it anew with txt2bin"), "{error}");
+    assert!(
+        error.ends_with("a simulation with --save-mem has used this schedule up: make it anew with txt2bin"),
+        "{error}"
+    );
 }
 
 #[test]
 fn times_and_bytes_are_scaled() {
     let folder = TempDir::new().unwrap();
-    let file = stored(&folder, "a.goal", "num_ranks 2\nrank 0 {\ncalc 500\nsend 8b to 1\n}\nrank 1 {\nrecv 8b from 0\n}\n");
+    let file =
+        stored(&folder, "a.goal", "num_ranks 2\nrank 0 {\ncalc 500\nsend 8b to 1\n}\nrank 1 {\nrecv 8b from 0\n}\n");
     let options = Options { compute_scale: 2.0, rank_scales: vec![1.5], message_scale: 0.01, ..Options::default() };
     let beginning = beginning(&file, &options);
     assert!(beginning.contains(&format!("Offload({:?}", Picoseconds(1_500_000))), "{beginning}");
@@ -258,15 +276,24 @@ fn what_is_wrong_with_a_chakra_trace_is_named() {
         ),
         (error(&same, &fewer), "rank 0, node 9: all ranks: 1 collectives on rank 0 and 0 on rank 1"),
         (
-            error(&|nodes| nodes[2] = node(11, 5, &[], 0, &[("comm_dst", 1), ("comm_size", 1), ("comm_tag", 4)]), &same),
+            error(
+                &|nodes| nodes[2] = node(11, 5, &[], 0, &[("comm_dst", 1), ("comm_size", 1), ("comm_tag", 4)]),
+                &same,
+            ),
             "rank 1, node 11: messages to rank 1 from rank 0 with tag 3: 0 sent, 1 received",
         ),
         (
             error(&|nodes| nodes[2] = node(11, 5, &[], 0, &[("comm_dst", 2), ("comm_size", 1)]), &same),
             "rank 0, node 11: rank 2 of 2 ranks, 0 to 1",
         ),
-        (error(&|nodes| nodes[0] = node(7, 4, &[12], 250, &[]), &same), "rank 0, node 7: a circle of dependencies: node 7 after 12 after 9 after 7"),
-        (error(&|nodes| nodes[0] = node(7, 4, &[13], 250, &[]), &same), "rank 0, node 7: it depends on node 13, which there is not"),
+        (
+            error(&|nodes| nodes[0] = node(7, 4, &[12], 250, &[]), &same),
+            "rank 0, node 7: a circle of dependencies: node 7 after 12 after 9 after 7",
+        ),
+        (
+            error(&|nodes| nodes[0] = node(7, 4, &[13], 250, &[]), &same),
+            "rank 0, node 7: it depends on node 13, which there is not",
+        ),
         (error(&|nodes| nodes[0] = node(7, 8, &[], 250, &[]), &same), "rank 0, node 7: an unknown node type, 8"),
         (error(&same, &|nodes| nodes[0] = node(9, 4, &[], 250, &[])), "rank 1, node 9: its number stands twice"),
     ] {
@@ -290,4 +317,36 @@ fn what_has_no_duration_is_listed_and_can_be_left_out() {
     let error = open(folder.path(), &Options::default()).err().map(|error| error.to_string()).unwrap();
     assert!(error.contains("rank 0, record 1 (COMP_NODE): it has num_ops and no duration"), "{error}");
     assert!(open(folder.path(), &Options { leave_out: vec!["COMP_*".to_owned()], ..Options::default() }).is_ok());
+}
+
+#[test]
+fn flows_of_htsim_and_of_ns_3_are_the_same() {
+    let folder = TempDir::new().unwrap();
+    let matrix = "Nodes 3\nConnections 3\n# a comment\n0->1 id 1 start 0 size 2000000\n2->1 id 2 start 5e6 size 10\n0->2 id 3 start 7000000 size 1\n";
+    let list = "3\n0 1 3 100 2000000 0\n2 1 3 100 10 0.000005\n0 2 3 100 1 0.000007\n";
+    let (one, other) = (stored(&folder, "a.cm", matrix), stored(&folder, "flow.txt", list));
+    let found = described(&one);
+    assert_eq!((&*found.format, found.ranks, found.p2p_messages, found.p2p_bytes), ("htsim", 3, 3, 2_000_011));
+    assert_eq!(described(&other).p2p_bytes, 2_000_011);
+    let options = Options { repeat: false, ..Options::default() };
+    assert_eq!(beginning(&one, &options), beginning(&other, &options));
+    for (from, to, expected) in [
+        ("0->2", "0->3", "line 6: 0->3: two of 3 hosts, 0 to 2"),
+        ("start 5e6", "started 5e6", "line 5: an unknown attribute \"started\": \"2->1 id 2 started 5e6 size 10\""),
+        (
+            "start 5e6",
+            "trigger 4",
+            "line 5: trigger 4 is set off by flows that all end at the host of the flow: no other triggers are simulated",
+        ),
+        ("Connections 3", "Connections 4", "Connections 4, and 3 flows"),
+        ("size 10", "", "line 5: size, and start or trigger, are needed: \"2->1 id 2 start 5e6\""),
+    ] {
+        let file = stored(&folder, "b.cm", matrix.replace(from, to));
+        let error = open(&file, &options).err().map(|error| error.to_string());
+        assert_eq!(error, Some(format!("{}: {expected}", file.display())));
+    }
+    let triggered =
+        matrix.replace("size 2000000", "size 2000000 send_done_trigger 9").replace("start 7000000", "trigger 9");
+    let waits = beginning(&stored(&folder, "c.cm", triggered), &options);
+    assert!(!waits.contains("Bytes(1)"), "the third flow waits for the first: {waits}");
 }

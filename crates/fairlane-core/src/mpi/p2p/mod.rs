@@ -44,7 +44,11 @@ impl Messaging {
     /// Whether a send of so much is sent at once.
     #[inline]
     pub fn is_eager(&self, bytes: Bytes, mode: SendMode) -> bool {
-        mode == SendMode::Standard && bytes <= self.parameters.eager_threshold
+        match mode {
+            SendMode::Standard => bytes <= self.parameters.eager_threshold,
+            SendMode::Synchronous => false,
+            SendMode::Eager => true,
+        }
     }
 
     /// Starts a send. Returns its request, which is complete already if it is eager; `None` if its name is in use.
