@@ -157,3 +157,39 @@ def test_a_real_trace_of_pytorch_overlaps_what_runs_on_the_gpu() -> None:
     assert described["cpu_seconds"] == pytest.approx(0.343769)
     (end,) = ends(simulation)
     assert end < described["cpu_seconds"] * 1e12
+
+
+MATRIX = """Nodes 4
+Connections 4
+0->1 id 1 start 0 size 2000000 send_done_trigger 7
+2->1 id 2 start 0 size 2000000
+0->3 id 3 trigger 7 size 2000000
+3->2 id 4 start 500000000 size 2000000
+trigger id 7 oneshot
+"""
+
+
+def test_flows_of_a_connection_matrix_share_links_and_begin_in_time(tmp_path: Path) -> None:
+    """Two flows into host 1 take twice as long as the flow to host 3, which begins with the first."""
+    path = tmp_path / "flows.cm"
+    path.write_text(MATRIX)
+    simulation = simulated(path)
+    flow = 2_000_000 * 8 * 10  # ps at 100 Gb/s, without headers and latencies
+    zero, one, two, three = ends(simulation)
+    assert 2 * flow < one < 1.05 * 2 * flow
+    assert zero < one  # the sender is done when its adapter is
+    start = 500_000_000
+    assert start + flow < two < start + 1.05 * flow
+    assert three >= start
+    assert int(simulation.table("ranks")["bytes_sent"].sum()) == 4 * 2_000_000
+
+
+@pytest.mark.parametrize("name", ["chakra_ring-8.tar.zst", "binary_tree-32.goal"])
+def test_the_commands_read_graphs(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = TRACES / name
+    assert execute(["trace", "describe", "--json", str(path)]) == 0
+    described = json.loads(capsys.readouterr().out)
+    assert execute(["trace", "pattern", "--json", str(path)]) == 0
+    pattern = json.loads(capsys.readouterr().out)
+    assert pattern["ranks"] == described["ranks"]
+    assert (pattern["messages"], pattern["bytes"]) == (described["p2p_messages"], described["p2p_bytes"])
