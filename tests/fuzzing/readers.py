@@ -343,6 +343,21 @@ def _recorded(name: str) -> Callable[[Path], Sequence[Path]]:
     return lambda _folder: [DATA / "traces" / name]
 
 
+def _flows(folder: Path) -> list[Path]:
+    (folder / "flows.cm").write_text(
+        "Nodes 4\nConnections 3\nTriggers 1\n0->1 id 1 start 0 size 2000000 send_done_trigger 7\n"
+        "2->1 id 2 start 5000000 size 2000000\n0->3 id 3 trigger 7 size 9\ntrigger id 7 oneshot\n"
+    )
+    (folder / "flows.txt").write_text("2\n0 1 3 100 2000000 0\n2 1 3 100 2000000 0.000005\n")
+    return [folder / "flows.cm", folder / "flows.txt"]
+
+
+def _chakra(_folder: Path) -> list[Path]:
+    from fairlane.workload.trace import unpack
+
+    return [unpack(DATA / "traces" / f"chakra_{name}.tar.zst") for name in ("allreduce-8", "ring-8")]
+
+
 READERS: Sequence[Reader] = (
     Reader("scenario", _scenarios, _look, weight=8),
     Reader("study", _studies, _plan, files=["small.toml"]),
@@ -357,6 +372,9 @@ READERS: Sequence[Reader] = (
     Reader("mix", _mixes, _with_mix, files=["log.swf"], weight=2),
     Reader("dumpi", _recorded("testtrace-4.dumpi"), _trace, text=False),
     Reader("otf2", _recorded("stencil4d-32.otf2"), _trace, text=False),
+    Reader("goal", _recorded("binary_tree-32.goal"), _trace),
+    Reader("flows", _flows, _trace, weight=2),
+    Reader("chakra", _chakra, _trace, text=False, damages="*.et"),
     Reader("archive", _archives, _trace, text=False),
     Reader("tar", _tars, _pack, text=False),
     Reader("run", _runs, _ask, reseal=True, text=False, weight=6),

@@ -15,6 +15,8 @@ use super::Recorded;
 use crate::TraceError;
 
 const PS_PER_S: f64 = 1e12;
+/// Hosts, of which most may be idle: a damaged number does not take all memory.
+const MOST_NODES: u32 = 1 << 20;
 
 /// A flow, with the line on which it stands.
 #[derive(Default)]
@@ -51,6 +53,9 @@ pub fn read(file: &Path) -> Result<Recorded, TraceError> {
     let wrong = |problem: String| TraceError::file(file, problem);
     let matrix = text.lines().any(|line| line.trim_start().starts_with("Nodes "));
     let (nodes, flows) = if matrix { connections(&text) } else { list(&text) }.map_err(wrong)?;
+    if nodes > MOST_NODES {
+        return Err(wrong(format!("{nodes} hosts: at most {MOST_NODES}")));
+    }
     let format = if matrix { "htsim" } else { "ns-3" };
     let mut recorded = Recorded { file: file.to_owned(), format, place: "line", ..Recorded::default() };
     recorded.version = if matrix { "connection matrix" } else { "flows" }.to_owned();
@@ -122,7 +127,7 @@ fn list(text: &str) -> Result<(u32, Vec<Flow>), String> {
     if count != Some(flows.len()) {
         return Err(format!("line 1 says how many flows there are, and there are {}", flows.len()));
     }
-    let nodes = flows.iter().map(|flow| flow.from.max(flow.to)).max().map_or(0, |last| last + 1);
+    let nodes = flows.iter().map(|flow| flow.from.max(flow.to)).max().map_or(0, |last| last.saturating_add(1));
     Ok((nodes, flows))
 }
 

@@ -339,6 +339,7 @@ fn flows_of_htsim_and_of_ns_3_are_the_same() {
             "line 5: trigger 4 is set off by flows that all end at the host of the flow: no other triggers are simulated",
         ),
         ("Connections 3", "Connections 4", "Connections 4, and 3 flows"),
+        ("Nodes 3", "Nodes 2147483648", "2147483648 hosts: at most 1048576"),
         ("size 10", "", "line 5: size, and start or trigger, are needed: \"2->1 id 2 start 5e6\""),
     ] {
         let file = stored(&folder, "b.cm", matrix.replace(from, to));
