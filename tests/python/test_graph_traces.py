@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fairlane import Scenario, ScenarioError, Simulation
+from fairlane import RunError, Scenario, ScenarioError, Simulation
 from fairlane.cli.main import execute
 from fairlane.workload.trace import read_trace
 from otf2_archive import Archive, collective
@@ -193,3 +193,12 @@ def test_the_commands_read_graphs(name: str, capsys: pytest.CaptureFixture[str])
     pattern = json.loads(capsys.readouterr().out)
     assert pattern["ranks"] == described["ranks"]
     assert (pattern["messages"], pattern["bytes"]) == (described["p2p_messages"], described["p2p_bytes"])
+
+
+def test_sends_that_wait_for_each_other_are_named(tmp_path: Path) -> None:
+    """Above the eager limit a send ends when its receive is posted: here each receive is posted after the send."""
+    exchange = ["s: send 100000b to {other}", "r: recv 100000b from {other}", "r requires s"]
+    ranks = [[line.format(other=other) for line in exchange] for other in (1, 0)]
+    with pytest.raises(RunError, match=r"rank 0 in WaitReport\(send 0 to 1 with tag 0\); rank 1 in"):
+        simulated(goal(tmp_path, *ranks))
+    assert ends(simulated(goal(tmp_path, *ranks), message_scale=0.01))

@@ -116,7 +116,7 @@ impl Mpi {
         for (shard, number, _) in self.ranks(id).filter(|(shard, number, _)| !shard.messaging.ranks[*number].finished) {
             let rank = shard.messaging.ranks[number].rank;
             let op = shard.sources[number].current();
-            let own = op.map_or_else(String::new, words::of);
+            let own = shard.sources[number].waits_for().or_else(|| op.map(words::of)).unwrap_or_default();
             let name = super::count(number);
             let asked = op.and_then(|op| shard.messaging.lock_asked_for(name, op));
             let lock = asked.and_then(|(context, target)| {

@@ -46,6 +46,14 @@ impl Stream {
         }
     }
 
+    /// See [`Source::waits_for`].
+    pub fn waits_for(&self) -> Option<String> {
+        match self {
+            Self::Script(_) => None,
+            Self::Other(source) => source.waits_for(),
+        }
+    }
+
     /// See [`Player::coming`]. What other sources yield next is not known ahead.
     #[inline(always)]
     pub fn coming(&self) -> &[Op] {

@@ -137,6 +137,8 @@ impl Graph {
     }
 }
 
+/// So many operations under way are named in an error.
+const SHOWN: usize = 8;
 /// The handle of the first group; others follow.
 const FIRST_GROUP: CommHandle = 2;
 
@@ -408,6 +410,24 @@ impl Source for GraphSource {
             }
             self.end(node);
         }
+    }
+
+    fn waits_for(&self) -> Option<String> {
+        let mut nodes: Vec<u32> = self.under_way.iter().copied().flatten().collect();
+        nodes.sort_unstable();
+        let words = |node: &u32| match &self.plan.nodes[*node as usize] {
+            Node::Send { to, tag, .. } => format!("send {node} to {to} with tag {tag}"),
+            Node::Recv { from, tag } => {
+                let from = from.map_or_else(|| "any".to_owned(), |from| from.to_string());
+                let tag = tag.map_or_else(|| "any".to_owned(), |tag| tag.to_string());
+                format!("receive {node} from {from} with tag {tag}")
+            }
+            Node::Collective { kind, .. } => format!("{} {node}", kind.name()),
+            Node::Work { .. } | Node::Join => format!("work {node}"),
+        };
+        let more = if nodes.len() > SHOWN { ", ..." } else { "" };
+        let shown: Vec<String> = nodes.iter().take(SHOWN).map(words).collect();
+        Some(format!("WaitReport({}{more})", shown.join(", ")))
     }
 
     fn boxed_clone(&self) -> Box<dyn Source> {

@@ -154,6 +154,11 @@ pub trait Source: Send + Sync {
         let _ = requests;
     }
 
+    /// In words, what it waits for at [`P2p::WaitReport`].
+    fn waits_for(&self) -> Option<String> {
+        None
+    }
+
     /// A copy that goes on from the same place.
     fn boxed_clone(&self) -> Box<dyn Source>;
 
