@@ -244,7 +244,7 @@ impl Numbers<'_> {
 fn read_binary(recorded: &mut Recorded, bytes: &[u8]) -> Result<(), String> {
     let mut header = Numbers(bytes);
     let ranks = header.u32()?;
-    (header.byte()?, header.byte()?);
+    header.take::<2>()?;
     for rank in 0..ranks {
         let (start, end) = (header.u64()?, header.u64()?);
         let within = |at: u64| usize::try_from(at).ok().filter(|at| *at <= bytes.len());

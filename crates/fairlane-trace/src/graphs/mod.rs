@@ -168,7 +168,7 @@ impl Recorded {
             .map(|(rank, ..)| rank)
             .collect();
         // By receiver, and by sender and tag where the receiver names both: sends and receives, and the first of each.
-        let mut messages: BTreeMap<_, [(u64, Option<(u32, usize)>); 2]> = BTreeMap::new();
+        let mut messages: BTreeMap<_, [Seen; 2]> = BTreeMap::new();
         for (rank, number, node) in self.nodes() {
             let (side, to, from, tag) = match *node {
                 Node::Send { to, tag, .. } => (0, to.0, Some(Rank(rank)), Some(tag)),
@@ -299,6 +299,9 @@ impl Recorded {
         }
     }
 }
+
+/// How many messages there are, and the first of them as rank and node.
+type Seen = (u64, Option<(u32, usize)>);
 
 fn words(node: &Node) -> String {
     match node {
