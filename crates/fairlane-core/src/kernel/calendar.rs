@@ -174,6 +174,12 @@ impl<const SETS: usize, D: Copy> Calendar<SETS, D> {
     pub fn wake_near(&mut self, set: usize, member: impl Index, window: u64) {
         debug_assert!(window - self.window < SLOTS, "window {window} is not near {}", self.window);
         self.sets[set].insert(slot(window), member.number());
+        self.need(window);
+    }
+
+    /// Opens a window that is less than [`Calendar::NEAR`] after the open one, whether or not a member of a set runs in it.
+    #[inline(always)]
+    pub fn need(&mut self, window: u64) {
         self.occupied |= 1 << (window % SLOTS);
     }
 

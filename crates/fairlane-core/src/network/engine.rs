@@ -11,8 +11,8 @@ use std::marker::PhantomData;
 use super::endpoint::Endpoint;
 use super::features::Instance;
 use super::in_flight::{HOSTS, PORTS};
-use super::index::{PortIdx, Queued};
-use super::port::{ActivePort, Arrival, Forwarded, kind};
+use super::index::{PacketIdx, PortIdx, Queued};
+use super::port::{ActivePort, Arrival, kind};
 use super::prefetch::{INJECTING, LARGE, Prefetch};
 use super::shard::Shard;
 use crate::error::RunError;
@@ -35,7 +35,7 @@ impl Shard {
         let until = self.in_flight.calendar.opening(window + 1);
         let result = self.run_hosts::<I, E>(until, endpoint);
         if self.config.fabric.by_switch {
-            self.run_switches::<I>();
+            self.run_switches::<I>(until);
         }
         self.run_ports::<I>(until);
         self.in_flight.calendar.close();
@@ -106,17 +106,31 @@ impl Shard {
         arrivals: &mut Vec<Arrival>,
     ) {
         let mut first = self.in_flight.inboxes.take(self.in_flight.calendar.window(), port);
-        if first.is_some() {
-            match self.active_port::<I, KIND>(port).forward_single(first, until) {
-                Forwarded::Yes => return,
-                Forwarded::Part(lane) => {
-                    self.active_port::<I, KIND>(port).requeue(lane, first.message());
-                    first = Queued::NONE;
-                }
-                Forwarded::No => {}
-            }
+        if first.is_none() || !self.active_port::<I, KIND>(port).pass(&mut first, until) {
+            self.run_queues::<I, KIND>(port, first, until, arrivals);
         }
-        self.run_queues::<I, KIND>(port, first, until, arrivals);
+    }
+
+    /// A packet that has been routed joins its port, which first decides what comes before; nothing else arrives there before `next`.
+    #[inline(always)]
+    pub(super) fn join<I: Instance, const KIND: u8>(&mut self, port: PortIdx, packet: PacketIdx, next: Instant) {
+        let mut first = packet.into();
+        if !self.active_port::<I, KIND>(port).pass(&mut first, next) {
+            self.join_queue::<I, KIND>(port, first, next);
+        }
+    }
+
+    /// The general case of [`Shard::join`]. The port runs once more at the end of the window.
+    #[inline(never)]
+    fn join_queue<I: Instance, const KIND: u8>(&mut self, port: PortIdx, first: Queued, next: Instant) {
+        let mut arrivals = std::mem::take(&mut self.scratch.arrivals);
+        let mut active = self.active_port::<I, KIND>(port);
+        active.sort(first, &mut arrivals);
+        active.advance(next, &mut arrivals);
+        if active.port.waiting != 0 {
+            self.in_flight.calendar.wake_near(PORTS, port, self.in_flight.calendar.window());
+        }
+        self.scratch.arrivals = arrivals;
     }
 
     /// The general case of [`Shard::run_port`]: packets queue or wait for credits. A function of its own, so that the common

@@ -24,7 +24,7 @@ pub(super) const MOST_INBOX_SLOTS: usize = 32;
 pub(super) const HOSTS: usize = 0;
 /// The calendar's set of ports.
 pub(super) const PORTS: usize = 1;
-/// The calendar's set of switches; empty unless packets go to switches: adaptive routing, or input-queued switches.
+/// The calendar's set of switches; empty unless they are input-queued.
 pub(super) const SWITCHES: usize = 2;
 
 /// The calendar of a network.
@@ -43,15 +43,13 @@ pub(super) enum Deferred {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AtSwitch {
     pub time: Instant,
+    pub switch: SwitchIdx,
     /// The link that it comes over.
     pub link: LinkId,
     pub packet: PacketIdx,
-    /// The entry that was put into the same list before it, or [`NONE`].
-    pub next: u32,
+    /// The port that it is routed to; none before.
+    pub port: PortIdx,
 }
-
-/// A packet that arrives at a switch: time, link that it comes over, packet.
-pub(super) type Arriving = (Instant, LinkId, PacketIdx);
 
 /// Traffic in flight in a shard, and the state of its devices that goes with it.
 #[derive(Clone)]
@@ -59,10 +57,7 @@ pub(super) struct InFlight {
     pub calendar: NetworkCalendar,
     /// Arrivals at ports.
     pub inboxes: Mailboxes<PortIdx, Queued>,
-    /// Arrivals at switches: lists in [`InFlight::at_switches`].
-    pub switch_inboxes: Mailboxes<SwitchIdx, u32>,
-    /// By slot of the window. The keys by which a switch sorts its arrivals are stored here, next to each other: the packets
-    /// themselves are far apart in memory.
+    /// Arrivals at switches, by slot of the window.
     pub at_switches: Vec<Vec<AtSwitch>>,
     pub occupancy: Occupancy,
     /// Packets on their way to each NIC: head and tail of a queue.
@@ -104,16 +99,14 @@ impl InFlight {
     pub fn new(plan: &Plan, config: &Config, lookahead: Picoseconds) -> Self {
         let Config { fabric, conditions, naming } = config;
         let Plan { routing, graph, .. } = plan;
-        let (ports, nics) = (naming.ports(), naming.nic_host.len());
-        let switches = if fabric.by_switch { fabric.partition.switches_of(naming.shard, graph) } else { 0 };
+        let (ports, nics, features) = (naming.ports(), naming.nic_host.len(), conditions.features);
+        let switches = if features.input_queued { fabric.partition.switches_of(naming.shard, graph) } else { 0 };
         let calendar = NetworkCalendar::new(lookahead, [naming.hosts(), ports, switches]);
         let slots = calendar.window_of(Instant::ZERO + config.furthest()) + 2;
         let slots = slots.next_power_of_two().min(MOST_INBOX_SLOTS as u64);
-        let features = conditions.features;
         Self {
             calendar,
             inboxes: Mailboxes::new(slots, ports),
-            switch_inboxes: Mailboxes::new(slots, switches),
             at_switches: (0..slots).map(|_| Vec::new()).collect(),
             occupancy: Occupancy::new(
                 if fabric.adaptive { ports } else { 0 },
@@ -173,14 +166,13 @@ impl InFlight {
     #[inline]
     pub fn send_to_switch(&mut self, switch: SwitchIdx, packet: PacketIdx, time: Instant) {
         let window = self.calendar.window_of(time);
-        let Packet { came, .. } = self.packets[packet];
-        self.packets[packet].time = time;
-        self.packets[packet].next = PacketIdx::NONE;
-        if window - self.calendar.window() < self.switch_inboxes.slots() {
-            self.calendar.wake_near(SWITCHES, switch, window);
-            let list = &mut self.at_switches[self.switch_inboxes.slot(window)];
-            let next = self.switch_inboxes.push(window, switch, place(list));
-            list.push(AtSwitch { time, link: came.link(), packet, next });
+        let record = &mut self.packets[packet];
+        record.time = time;
+        record.next = PacketIdx::NONE;
+        if window - self.calendar.window() < self.inboxes.slots() {
+            self.calendar.need(window);
+            let arrival = AtSwitch { time, switch, link: record.came.link(), packet, port: PortIdx::NONE };
+            self.at_switches[self.inboxes.slot(window)].push(arrival);
         } else {
             self.calendar.defer(Deferred::AtSwitch { switch, packet }, window);
         }
@@ -219,14 +211,9 @@ impl InFlight {
                     }
                 }
                 Deferred::AtSwitch { switch, packet } => {
-                    self.calendar.wake_in(SWITCHES, switch, window);
-                    let list = &mut self.at_switches[self.switch_inboxes.slot(window)];
-                    let (Packet { time, came, .. }, entry) = (self.packets[packet], place(list));
-                    list.push(AtSwitch { time, link: came.link(), packet, next: NONE });
-                    match last(self.switch_inboxes.head(window, switch), |entry| list[entry as usize].next) {
-                        Some(oldest) => list[oldest as usize].next = entry,
-                        None => _ = self.switch_inboxes.push(window, switch, entry),
-                    }
+                    let Packet { time, came, .. } = self.packets[packet];
+                    let arrival = AtSwitch { time, switch, link: came.link(), packet, port: PortIdx::NONE };
+                    self.at_switches[self.inboxes.slot(window)].insert(0, arrival);
                 }
             }
         }
@@ -256,10 +243,46 @@ impl InFlight {
     }
 }
 
-/// The index of the next entry of a list.
-#[inline(always)]
-fn place(list: &[AtSwitch]) -> u32 {
-    u32::try_from(list.len()).expect("invariant: fewer than 2^32 packets in flight")
+/// Sorts arrivals at switches.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sorting {
+    /// By range of switches: where its next arrival goes.
+    places: Vec<usize>,
+}
+
+impl Sorting {
+    /// Sorts arrivals by switch, time and link, into another list; of equals (empty packets of one link) the older stays first.
+    pub fn sort(&mut self, arrivals: &[AtSwitch], sorted: &mut Vec<AtSwitch>) {
+        let Some(most) = arrivals.iter().map(|arrival| arrival.switch.0).max() else {
+            sorted.clear();
+            return;
+        };
+        // Ranges of switches, about as many as arrivals.
+        let shift = (most as usize / arrivals.len()).checked_ilog2().map_or(0, |bits| bits + 1);
+        self.places.clear();
+        self.places.resize((most as usize >> shift) + 2, 0);
+        for arrival in arrivals {
+            self.places[(arrival.switch.index() >> shift) + 1] += 1;
+        }
+        for place in 1..self.places.len() {
+            self.places[place] += self.places[place - 1];
+        }
+        sorted.resize(arrivals.len(), arrivals[0]);
+        for arrival in arrivals {
+            let place = &mut self.places[arrival.switch.index() >> shift];
+            sorted[*place] = *arrival;
+            *place += 1;
+        }
+        let key = |it: &AtSwitch| u128::from(it.switch.0) << 96 | u128::from(it.time.0) << 32 | u128::from(it.link.0);
+        for at in 1..sorted.len() {
+            let (arrival, mut place) = (sorted[at], at);
+            while place > 0 && key(&sorted[place - 1]) > key(&arrival) {
+                sorted[place] = sorted[place - 1];
+                place -= 1;
+            }
+            sorted[place] = arrival;
+        }
+    }
 }
 
 /// The last of a list, if it has any.

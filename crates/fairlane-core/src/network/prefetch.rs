@@ -3,8 +3,8 @@
 
 use super::config::Config;
 use super::features::Instance;
-use super::in_flight::InFlight;
-use super::index::{HostIdx, PortIdx, Queued, SwitchIdx};
+use super::in_flight::{AtSwitch, InFlight};
+use super::index::{HostIdx, PortIdx, Queued};
 use super::mail::Returned;
 use super::packet::{Owner, Packet};
 use super::port::{Lane, kind};
@@ -25,8 +25,8 @@ pub trait Prefetch {
 /// How many hosts or ports run between one step of prefetching and the next.
 const AHEAD: usize = 4;
 
-/// The distance in switches, and in packets or credits of another shard's mail.
-const SWITCHES_AHEAD: usize = 3;
+/// The distance in packets that are routed, and in packets or credits of another shard's mail.
+const ROUTING: usize = 8;
 pub(super) const MAIL_AHEAD: usize = 6;
 
 /// A NIC's port that has been handed a message runs once this many others have been handed one: until then what it reads is
@@ -73,6 +73,18 @@ impl Shard {
     fn prefetch_arbiter(&self, port: PortIdx) {
         if self.config.fabric.lanes > 1 {
             self.arbiter.prefetch(port.index());
+        }
+    }
+
+    /// A packet that has been routed will join its port soon.
+    #[inline(always)]
+    pub(super) fn prefetch_routed(&self, arriving: &[AtSwitch], place: usize) {
+        if let Some(coming) = arriving.get(place + ROUTING) {
+            prefetch_at(self.ports.rows(), coming.port.index());
+            let packet = &self.in_flight.packets[coming.packet];
+            prefetch_at(&self.lanes, coming.port.index() * self.config.fabric.lanes + usize::from(packet.lane));
+            self.prefetch_upstream(packet);
+            self.prefetch_arbiter(coming.port);
         }
     }
 
@@ -217,16 +229,11 @@ impl Shard {
 }
 
 impl InFlight {
-    /// The packets that arrive at a switch in the open window will be routed soon.
-    #[inline]
-    pub(super) fn prefetch_arrivals(&self, switches: &[SwitchIdx], place: usize) {
-        let Some(&switch) = switches.get(place + SWITCHES_AHEAD) else { return };
-        let window = self.calendar.window();
-        let list = &self.at_switches[self.switch_inboxes.slot(window)];
-        let mut entry = self.switch_inboxes.head(window, switch);
-        while let Some(arrival) = list.get(entry as usize) {
-            self.packets.prefetch(arrival.packet);
-            entry = arrival.next;
+    /// A packet that arrives at a switch in the open window will be routed soon.
+    #[inline(always)]
+    pub(super) fn prefetch_arrival(&self, arriving: &[AtSwitch], place: usize) {
+        if let Some(coming) = arriving.get(place + ROUTING) {
+            self.packets.prefetch(coming.packet);
         }
     }
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::config::Config;
-use super::in_flight::{Arriving, InFlight, NetworkCalendar};
+use super::in_flight::{AtSwitch, InFlight, NetworkCalendar, Sorting};
 use super::index::{HostIdx, PortIdx, SwitchIdx};
 use super::observation::Observation;
 use super::packet::{Delivery, Injection};
@@ -56,10 +56,11 @@ pub(super) struct Scratch {
     pub ports: Vec<PortIdx>,
     /// The ports that run in it and lead to hosts.
     pub to_hosts: Vec<PortIdx>,
-    /// The switches at which packets arrive in the open window.
+    /// The input-queued switches that run in the open window.
     pub switches: Vec<SwitchIdx>,
-    /// The packets that arrive at the switch that is running.
-    pub arriving: Vec<Arriving>,
+    /// The packets that arrive at switches in the open window, sorted.
+    pub arriving: Vec<AtSwitch>,
+    pub sorting: Sorting,
 }
 
 impl Shard {

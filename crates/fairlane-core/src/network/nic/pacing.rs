@@ -24,11 +24,6 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         self.in_flight.flows[self.number].flow(key, self.config, self.port.wire)
     }
 
-    /// Whether a released message joins its queue before `until`.
-    pub(in crate::network) fn releases_before(&self, until: Instant) -> bool {
-        self.in_flight.flows[self.number].next().is_some_and(|time| time < until)
-    }
-
     /// Messages that are released before `until` are arrivals, among those from place `next` on.
     #[cold]
     pub(in crate::network) fn take_released(&mut self, until: Instant, arrivals: &mut Vec<Arrival>, next: usize) {

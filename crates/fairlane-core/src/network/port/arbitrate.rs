@@ -4,7 +4,7 @@ use super::queue::{PortQueues, QueueEntry};
 use super::{ActivePort, kind};
 use crate::ids::VirtualLane;
 use crate::network::features::Instance;
-use crate::network::index::PacketIdx;
+use crate::network::index::{PacketIdx, Queued};
 use crate::qos::arbiter::Lanes;
 use crate::units::{Bytes, Instant};
 
@@ -35,27 +35,33 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         let lane = self.pick(ready, now);
         let first = self.first(lane);
         let queued = self.dequeue(lane);
-        if KIND == kind::NIC {
-            let message = queued.message();
-            if self.paces() {
-                self.start_paced(lane, message, now);
-                return Some((lane, first));
-            }
-            let pair = self.pair_of(queued);
-            let (packet, rest) = self.segment(lane, message);
-            self.start(lane, packet, now);
-            if rest {
-                self.requeue(lane, message);
-            } else {
-                self.end_message(pair);
-            }
-        } else {
+        self.send(lane, queued, now);
+        Some((lane, first))
+    }
+
+    /// The arbiter has granted a packet, or the next one of a message, which is in no queue: it starts.
+    #[inline(always)]
+    pub(super) fn send(&mut self, lane: u8, queued: Queued, now: Instant) {
+        if KIND != kind::NIC {
             if self.config.has::<I>().marks {
                 self.mark(lane, queued.packet(), now);
             }
             self.start(lane, queued.packet(), now);
+            return;
         }
-        Some((lane, first))
+        let message = queued.message();
+        if self.paces() {
+            self.start_paced(lane, message, now);
+            return;
+        }
+        let pair = self.pair_of(queued);
+        let (packet, rest) = self.segment(lane, message);
+        self.start(lane, packet, now);
+        if rest {
+            self.requeue(lane, message);
+        } else {
+            self.end_message(pair);
+        }
     }
 
     /// A packet that has been taken from its queue starts: on the link, or, if that is down, nowhere.

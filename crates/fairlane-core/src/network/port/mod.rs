@@ -16,7 +16,6 @@ mod window;
 pub(super) use credits::pool_taken;
 pub(super) use queue::QueueEntry;
 pub(super) use state::{Arrival, DOWN, Lane, LaneMarking, Port, UNCHARGED, each_lane, kind};
-pub(super) use window::Forwarded;
 
 use std::marker::PhantomData;
 

@@ -132,7 +132,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
 
     /// Collects what came into the inbox, sorted.
     #[inline]
-    pub(super) fn sort(&self, mut queued: Queued, arrivals: &mut Vec<Arrival>) {
+    pub(in crate::network) fn sort(&self, mut queued: Queued, arrivals: &mut Vec<Arrival>) {
         arrivals.clear();
         while queued.is_some() {
             let (time, tie, next) = if KIND == kind::NIC {

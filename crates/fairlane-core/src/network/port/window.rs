@@ -1,60 +1,38 @@
-//! A port through one window: arrivals, decisions, departures.
+//! A port through a window: arrivals, decisions, departures.
 
 use super::{ActivePort, Arrival, UNCHARGED, each_lane, kind};
 use crate::network::features::Instance;
 use crate::network::index::Queued;
 use crate::units::{Instant, Picoseconds};
 
-/// The outcome for a single arrival.
-#[derive(PartialEq, Eq)]
-pub(in crate::network) enum Forwarded {
-    /// It has started, or joined the queue of a link that is busy throughout the window.
-    Yes,
-    /// The first packet of a message has started, on this lane; there are more.
-    Part(u8),
-    /// It has to join the queue.
-    No,
-}
-
 impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
-    /// Forwards `first`, the head of the inbox, if it is the only arrival of the window, nothing waits, and it can start in
-    /// the window: with the same results as through the queue and `arbitrate`, in fewer steps. Most packets of a fabric that
-    /// is not congested take this path.
+    /// Takes the only arrival before `until`, if the port decides about nothing else before then: it starts without having joined
+    /// a queue if it can before then, and joins one otherwise. Most packets of a fabric that is not congested take
+    /// this path. Returns whether nothing is left to do.
     #[inline(always)]
-    pub fn forward_single(&mut self, first: Queued, until: Instant) -> Forwarded {
-        let entry = self.entry(first);
+    pub fn pass(&mut self, first: &mut Queued, until: Instant) -> bool {
+        let entry = self.entry(*first);
         let now = entry.time.max(self.port.busy_until);
-        if entry.next.is_some() || self.port.stalled || self.paces() || self.config.has::<I>().loses {
-            return Forwarded::No;
+        let decides = self.port.waiting != 0 && (self.port.stalled || self.port.busy_until < until);
+        if decides || entry.next.is_some() || self.paces() || self.config.has::<I>().loses {
+            return false;
         }
         if now >= until {
-            if self.goes_first(first) {
-                self.enqueue(first, &entry);
-            }
+            self.port.busy_until = now;
+            self.admit(*first, until);
             self.in_flight.wake_port(self.number, now);
-            return Forwarded::Yes;
+            return true;
         }
-        let lane = entry.lane;
-        if self.port.waiting != 0 || entry.bytes > self.available(lane, self.pool_taken()) {
-            return Forwarded::No;
+        if entry.bytes > self.available(entry.lane, self.pool_taken()) {
+            return false;
         }
         self.observation.waited_for_link::<I>(self.number, self.port, entry.job, now - entry.time);
-        self.grant_single(lane, entry.bytes, now);
-        if KIND == kind::NIC {
-            let pair = self.pair_of(first);
-            if pair.is_some() {
-                self.goes_first(first);
-            }
-            let (packet, rest) = self.segment(lane, first.message());
-            self.transmit(lane, packet, now);
-            if rest {
-                return Forwarded::Part(lane);
-            }
-            self.end_message(pair);
-            return Forwarded::Yes;
+        self.grant_single(entry.lane, entry.bytes, now);
+        if self.pair_of(*first).is_some() {
+            self.goes_first(*first);
         }
-        self.transmit(lane, first.packet(), now);
-        Forwarded::Yes
+        self.send(entry.lane, std::mem::replace(first, Queued::NONE), now);
+        self.port.waiting == 0
     }
 
     /// Runs the port through the open window, which ends at `until` (excluded). `first`: the head of its inbox.
@@ -66,11 +44,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         if self.paces() {
             self.take_notices(until, arrivals);
         }
-        let mut taken = 0;
-        while let Some(left) = self.run_decisions(until, &arrivals[taken..]) {
-            taken = arrivals.len() - left;
-            self.take_released(until, arrivals, taken);
-        }
+        self.advance(until, arrivals);
         if self.paces() {
             self.wake_for_released();
         }
@@ -85,52 +59,53 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         }
     }
 
-    /// Runs the port through the window, or, of a NIC that paces, until there are released messages to take in. Returns how many
-    /// arrivals are left then.
-    fn run_decisions(&mut self, until: Instant, arrivals: &[Arrival]) -> Option<usize> {
-        let mut arrivals = arrivals.iter();
+    /// Makes all decisions before `until`, given in order all that arrives by then.
+    pub fn advance(&mut self, until: Instant, arrivals: &mut Vec<Arrival>) {
+        let mut taken = 0;
         loop {
-            if self.paces() && self.releases_before(until) {
-                return Some(arrivals.len());
+            if self.paces() {
+                self.take_released(until, arrivals, taken);
             }
-            let now = if self.port.waiting != 0 && !self.port.stalled {
-                self.port.busy_until
-            } else if self.port.stalled && self.down() {
-                // The link went down between the windows.
-                self.port.busy_until.max(self.opening)
-            } else {
-                let arrival = arrivals.as_slice().first().map_or(Instant::MAX, |arrival| arrival.0);
-                let credit = if self.port.stalled { self.next_credit() } else { Instant::MAX };
-                arrival.min(credit).max(self.port.busy_until)
-            };
-            if now >= until {
-                break;
+            let now = self.next_decision(arrivals.get(taken).map_or(Instant::MAX, |arrival| arrival.0));
+            if now >= until && taken == arrivals.len() {
+                return;
             }
             if self.port.stalled {
                 self.end_stall(now);
             }
-            while let Some(&(_, _, queued)) = arrivals.as_slice().first().filter(|arrival| arrival.0 <= now) {
+            self.port.busy_until = now;
+            while let Some(&(_, _, queued)) = arrivals.get(taken).filter(|arrival| arrival.0 <= now) {
                 self.admit(queued, until);
-                arrivals.next();
+                taken += 1;
+            }
+            if now >= until && !self.paces() {
+                return;
+            }
+            if now >= until {
+                // A notice may have released a message that joins its queue while the link is busy.
+                continue;
             }
             if self.paces() {
                 self.hold_back(now);
             }
             // All may be held back, given up, or lost.
-            if (self.paces() || self.config.has::<I>().loses) && self.port.waiting == 0 {
-                continue;
+            if self.port.waiting != 0 {
+                self.arbitrate(now);
             }
-            self.arbitrate(now);
         }
-        // What arrives while the link is busy beyond the window.
-        for &(_, _, queued) in arrivals {
-            self.admit(queued, until);
+    }
+
+    /// When the port decides next, if nothing else arrives before `arrival`.
+    fn next_decision(&self, arrival: Instant) -> Instant {
+        if self.port.waiting != 0 && !self.port.stalled {
+            self.port.busy_until
+        } else if self.port.stalled && self.down() {
+            // The link went down between the windows.
+            self.port.busy_until.max(self.opening)
+        } else {
+            let credit = if self.port.stalled { self.next_credit() } else { Instant::MAX };
+            arrival.min(credit).max(self.port.busy_until)
         }
-        // A notice may have released a message that joins its queue while the link is busy.
-        if self.paces() && self.releases_before(until) {
-            return Some(0);
-        }
-        None
     }
 
     /// An arrival joins its queue.

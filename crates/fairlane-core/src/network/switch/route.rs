@@ -1,17 +1,18 @@
 //! Switches that route packets when they arrive: with adaptive routing, and wherever packets wait at inputs.
 //!
-//! When a window opens, each switch takes the packets that arrive at it in the window, in order of time and then link, and
-//! routes them by the loads that [`Loads`] describes. So a decision is made at most one link latency
-//! before its packet arrives, and does not depend on the order in which switches run.
+//! Packets that arrive in a window are in one list. When the window opens it is sorted by switch, time and link, and all of them are
+//! routed by the loads that [`Loads`] describes: a decision is made at most one link latency before its packet arrives, and
+//! does not depend on the order of switches. Then they join their ports, which decide what comes before.
 
 use super::input_queued::Event;
 use crate::ids::{HostId, SwitchId};
-use crate::kernel::NONE;
 use crate::network::config::Config;
 use crate::network::features::Instance;
-use crate::network::in_flight::{Arriving, AtSwitch, InFlight, SWITCHES};
+use crate::network::in_flight::{AtSwitch, InFlight, SWITCHES};
 use crate::network::index::{PacketIdx, PortIdx, SwitchIdx};
+use crate::network::naming::NO_SWITCH;
 use crate::network::occupancy::Occupancy;
+use crate::network::port::kind;
 use crate::network::shard::Shard;
 use crate::rng::draw;
 use crate::routing::{Hop, Loads, Step, Visit};
@@ -19,62 +20,60 @@ use crate::topology::Vertex;
 use crate::units::{Instant, Picoseconds};
 
 impl Shard {
-    /// Routes what arrives at switches in the open window.
-    pub(in crate::network) fn run_switches<I: Instance>(&mut self) {
+    /// Routes what arrives at switches in the open window, which ends at `until`, and, unless switches are input-queued, has it
+    /// join its ports.
+    pub(in crate::network) fn run_switches<I: Instance>(&mut self, until: Instant) {
         let Self { config, in_flight, scratch, crossbars, .. } = self;
         let window = in_flight.calendar.window();
         in_flight.occupancy.open(window);
-        in_flight.calendar.take(SWITCHES, &mut scratch.switches);
-        for (place, &switch) in scratch.switches.iter().enumerate() {
-            in_flight.prefetch_arrivals(&scratch.switches, place);
-            in_flight.arrivals_at(switch, &mut scratch.arriving);
-            if config.has::<I>().input_queued {
-                let crossbar = &mut crossbars.each[switch];
-                for &(time, _, packet) in &scratch.arriving {
-                    let late = note_step::<I>(config, in_flight, (switch, time, packet));
-                    crossbar.schedule(time + late, Event::Arrive { packet });
-                }
+        let slot = in_flight.inboxes.slot(window);
+        scratch.sorting.sort(&in_flight.at_switches[slot], &mut scratch.arriving);
+        in_flight.at_switches[slot].clear();
+        let mut arriving = std::mem::take(&mut scratch.arriving);
+        if config.has::<I>().input_queued {
+            in_flight.calendar.take(SWITCHES, &mut scratch.switches);
+            for &AtSwitch { time, switch, packet, .. } in &arriving {
+                let late = note_step::<I>(config, in_flight, (switch, time, packet));
+                crossbars.each[switch].schedule(time + late, Event::Arrive { packet });
+                scratch.switches.push(switch);
+            }
+        } else {
+            for place in 0..arriving.len() {
+                in_flight.prefetch_arrival(&arriving, place);
+                let AtSwitch { time, switch, packet, .. } = arriving[place];
+                arriving[place].port = choose::<I>(config, in_flight, (switch, time, packet)).1;
+            }
+            self.join_ports::<I>(&arriving, until);
+        }
+        self.in_flight.occupancy.close();
+        self.scratch.arriving = arriving;
+    }
+
+    /// Packets that have been routed join their ports, in order of time at each switch.
+    fn join_ports<I: Instance>(&mut self, arriving: &[AtSwitch], until: Instant) {
+        let has = self.config.has::<I>();
+        for (place, &AtSwitch { time, switch, link, packet, port }) in arriving.iter().enumerate() {
+            if has.late || has.loses {
+                let bytes = self.in_flight.packets[packet].bytes;
+                let config = &self.config;
+                let wire_time = || config.conditions.wire_time(link, bytes);
+                let late = config.forwarding_delay::<I>(wire_time, bytes, config.naming.link_id::<I>(port));
+                self.in_flight.send_packet(port, packet, time + late);
                 continue;
             }
-            for &(time, _, packet) in &scratch.arriving {
-                route::<I>(config, in_flight, (switch, time, packet));
+            self.prefetch_routed(arriving, place);
+            // Until its start nothing else may come to the port.
+            let start = time.max(self.ports[port].busy_until);
+            let mut later = arriving[place + 1..].iter().take_while(|other| other.switch == switch);
+            let next = later.find(|other| other.port == port || other.time > start);
+            let next = next.map_or(until, |other| other.time);
+            if self.config.naming.to_switch[port] == NO_SWITCH {
+                self.join::<I, { kind::TO_HOST }>(port, packet, next);
+            } else {
+                self.join::<I, { kind::TO_SWITCH }>(port, packet, next);
             }
         }
-        let slot = in_flight.switch_inboxes.slot(window);
-        in_flight.at_switches[slot].clear();
-        in_flight.occupancy.close();
     }
-}
-
-impl InFlight {
-    /// Takes what arrives at a switch in the open window, in order of time and then link; of equals (empty packets of one
-    /// link) the older comes first.
-    #[inline]
-    fn arrivals_at(&mut self, switch: SwitchIdx, arrivals: &mut Vec<Arriving>) {
-        arrivals.clear();
-        let window = self.calendar.window();
-        let list = &self.at_switches[self.switch_inboxes.slot(window)];
-        let mut entry = self.switch_inboxes.take(window, switch);
-        while entry != NONE {
-            let AtSwitch { time, link, packet, next } = list[entry as usize];
-            arrivals.push((time, link, packet));
-            entry = next;
-        }
-        if arrivals.len() > 1 {
-            // The list has the newest first, and the sort is stable.
-            arrivals.reverse();
-            arrivals.sort_by_key(|&(time, link, _)| (time, link));
-        }
-    }
-}
-
-/// An output-queued switch routes a packet and sends it on to a port's queue.
-fn route<I: Instance>(config: &Config, in_flight: &mut InFlight, arrival: (SwitchIdx, Instant, PacketIdx)) {
-    let (_, time, packet) = arrival;
-    let came = in_flight.packets[packet].came;
-    let (hop, next, bytes) = choose::<I>(config, in_flight, arrival);
-    let late = config.forwarding_delay::<I>(|| config.conditions.wire_time(came.link(), bytes), bytes, hop.link);
-    in_flight.send_packet(next, packet, time + late);
 }
 
 /// An input-queued switch notes where a packet goes. Returns how much later than its head it joins the queue of its input.
@@ -102,13 +101,13 @@ fn note_step<I: Instance>(
     }
 }
 
-/// The hop that the routing chooses for a packet, its port, and the packet's bytes.
+/// The hop that the routing chooses for a packet, and its port.
 #[inline(always)]
 fn choose<I: Instance>(
     config: &Config,
     in_flight: &mut InFlight,
     (switch, time, index): (SwitchIdx, Instant, PacketIdx),
-) -> (Hop, PortIdx, u32) {
+) -> (Hop, PortIdx) {
     let packet = &mut in_flight.packets[index];
     let step = packet.came;
     let mut visit = Visit {
@@ -127,11 +126,11 @@ fn choose<I: Instance>(
     } else {
         routing.choose(switch, &mut visit, &in_flight.occupancy.view(&config.fabric.first_lane))
     };
-    let (next, bytes) = (config.port_of::<I>(hop.link), packet.bytes);
+    let next = config.port_of::<I>(hop.link);
     packet.note = visit.note;
     packet.lane = config.fabric.lane(packet.vl, hop.channel);
-    in_flight.occupancy.route(next, packet.lane, bytes);
-    (hop, next, bytes)
+    in_flight.occupancy.route(next, packet.lane, packet.bytes);
+    (hop, next)
 }
 
 /// The loads of the ports of one switch.
