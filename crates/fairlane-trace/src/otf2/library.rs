@@ -396,52 +396,34 @@ extern "C" fn leave(_: u64, time: u64, position: u64, user_data: Pointer, attrib
     put(user_data, position, |sink| Event::Leave(region, sink.moment(time, attributes)))
 }
 
-macro_rules! message_callbacks {
-    ($($name:ident($($request:ident)?) => $event:ident;)*) => {$(
+/// Declares callbacks of events, each with the parameters that its record has besides those of all, and its event.
+macro_rules! callbacks {
+    ($($name:ident($($parameter:tt: $type:ty),*) => $event:expr;)*) => {$(
         #[allow(clippy::too_many_arguments, reason = "the library's signature")]
         extern "C" fn $name(
-            _: u64, _: u64, position: u64, user_data: Pointer, _: Pointer,
-            peer: u32, comm: u32, tag: u32, bytes: u64 $(, $request: u64)?
+            _: u64, _: u64, position: u64, user_data: Pointer, _: Pointer $(, $parameter: $type)*
         ) -> Code {
-            put(user_data, position, |_| Event::$event(Message { peer, comm, tag: tag.cast_signed(), bytes } $(, $request)?))
+            put(user_data, position, |_| $event)
         }
     )*};
 }
+use callbacks;
 
-message_callbacks! {
-    send() => Send;
-    receive() => Recv;
-    isend(request) => Isend;
-    irecv(request) => Irecv;
+callbacks! {
+    send(peer: u32, comm: u32, tag: u32, bytes: u64) => Event::Send(message(peer, comm, tag, bytes));
+    receive(peer: u32, comm: u32, tag: u32, bytes: u64) => Event::Recv(message(peer, comm, tag, bytes));
+    isend(peer: u32, comm: u32, tag: u32, bytes: u64, request: u64) =>
+        Event::Isend(message(peer, comm, tag, bytes), request);
+    irecv(peer: u32, comm: u32, tag: u32, bytes: u64, request: u64) =>
+        Event::Irecv(message(peer, comm, tag, bytes), request);
+    isend_complete(request: u64) => Event::IsendComplete(request);
+    irecv_request(request: u64) => Event::IrecvRequest(request);
+    request_test(request: u64) => Event::RequestTest(request);
+    request_cancelled(request: u64) => Event::RequestCancelled(request);
+    collective_end(operation: u8, comm: u32, root: u32, sent: u64, received: u64) =>
+        Event::CollectiveEnd(Collective { operation, comm, root, sent, received });
 }
 
-macro_rules! request_callbacks {
-    ($($name:ident => $event:ident;)*) => {$(
-        extern "C" fn $name(_: u64, _: u64, position: u64, user_data: Pointer, _: Pointer, request: u64) -> Code {
-            put(user_data, position, |_| Event::$event(request))
-        }
-    )*};
-}
-
-request_callbacks! {
-    isend_complete => IsendComplete;
-    irecv_request => IrecvRequest;
-    request_test => RequestTest;
-    request_cancelled => RequestCancelled;
-}
-
-#[allow(clippy::too_many_arguments, reason = "the library's signature")]
-extern "C" fn collective_end(
-    _: u64,
-    _: u64,
-    position: u64,
-    user_data: Pointer,
-    _: Pointer,
-    operation: u8,
-    comm: u32,
-    root: u32,
-    sent: u64,
-    received: u64,
-) -> Code {
-    put(user_data, position, |_| Event::CollectiveEnd(Collective { operation, comm, root, sent, received }))
+const fn message(peer: u32, comm: u32, tag: u32, bytes: u64) -> Message {
+    Message { peer, comm, tag: tag.cast_signed(), bytes }
 }

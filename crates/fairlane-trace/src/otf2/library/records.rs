@@ -1,8 +1,8 @@
 //! The records of non-blocking collectives, matched probes and one-sided communication. Older versions of the library do not
 //! know all of them, so a setter is looked up only if it is there.
 
-use super::{Code, OnRequest, Pointer, SUCCESS, definitions, put};
-use crate::otf2::event::{Collective, Event, Lock, Message, OneSided, Operation, Window};
+use super::{Code, OnRequest, Pointer, SUCCESS, callbacks, definitions, message, put};
+use crate::otf2::event::{Collective, Event, Lock, OneSided, Operation, Window};
 
 /// OTF2's number of an exclusive lock.
 const EXCLUSIVE: u8 = 0;
@@ -134,190 +134,45 @@ extern "C" fn on_window_definition(user_data: Pointer, id: u32, name: u32, comm:
     SUCCESS
 }
 
-extern "C" fn on_collective_request(
-    _: u64,
-    _: u64,
-    position: u64,
-    user_data: Pointer,
-    _: Pointer,
-    request: u64,
-) -> Code {
-    put(user_data, position, |_| Event::CollectiveRequest(request))
+callbacks! {
+    on_collective_request(request: u64) => Event::CollectiveRequest(request);
+    on_collective_complete(operation: u8, comm: u32, root: u32, sent: u64, received: u64, request: u64) =>
+        Event::CollectiveComplete(Collective { operation, comm, root, sent, received }, request);
+    on_probe(peer: u32, comm: u32, tag: u32, number: u64) => Event::Probe(message(peer, comm, tag, 0), number);
+    on_mrecv(number: u64, _: u64) => Event::Mrecv(number);
+    on_imrecv_request(number: u64, request: u64) => Event::ImrecvRequest(number, request);
+    on_imrecv(request: u64, _: u64) => Event::ImrecvComplete(request);
+    on_window_create(window: Window) => Event::Rma(OneSided::Create(window));
+    on_window_destroy(window: Window) => Event::Rma(OneSided::Destroy(window));
+    on_rma_collective(operation: u8, _: u32, window: Window, _: u32, _: u64, _: u64) =>
+        Event::Rma(OneSided::Collective { operation, window });
+    on_group_sync(level: u32, window: Window, group: u32) =>
+        Event::Rma(OneSided::GroupSync { window, group, done: level != NO_SYNC });
+    on_lock(window: Window, target: u32, _: u64, kind: u8) =>
+        Event::Rma(OneSided::Lock(Lock { window, target, exclusive: kind == EXCLUSIVE }));
+    on_release(window: Window, target: u32, _: u64) => Event::Rma(OneSided::Unlock { window, target });
+    on_put(window: Window, target: u32, bytes: u64, matching: u64) =>
+        start(Operation::Put { bytes }, window, target, matching);
+    on_get(window: Window, target: u32, bytes: u64, matching: u64) =>
+        start(Operation::Get { bytes }, window, target, matching);
+    on_atomic(window: Window, target: u32, kind: u8, sent: u64, received: u64, matching: u64) =>
+        start(atomic(kind, sent, received), window, target, matching);
+    on_completion(window: Window, matching: u64) => complete(window, matching, false);
+    on_local_completion(window: Window, matching: u64) => complete(window, matching, true);
 }
 
-#[allow(clippy::too_many_arguments, reason = "the library's signature")]
-extern "C" fn on_collective_complete(
-    _: u64,
-    _: u64,
-    position: u64,
-    user_data: Pointer,
-    _: Pointer,
-    operation: u8,
-    comm: u32,
-    root: u32,
-    sent: u64,
-    received: u64,
-    request: u64,
-) -> Code {
-    let collective = Collective { operation, comm, root, sent, received };
-    put(user_data, position, |_| Event::CollectiveComplete(collective, request))
+fn start(operation: Operation, window: Window, target: u32, matching: u64) -> Event {
+    Event::Rma(OneSided::Start { operation, window, target, matching })
 }
 
-#[allow(clippy::too_many_arguments, reason = "the library's signature")]
-extern "C" fn on_probe(
-    _: u64,
-    _: u64,
-    position: u64,
-    user_data: Pointer,
-    _: Pointer,
-    peer: u32,
-    comm: u32,
-    tag: u32,
-    number: u64,
-) -> Code {
-    let message = Message { peer, comm, tag: tag.cast_signed(), bytes: 0 };
-    put(user_data, position, |_| Event::Probe(message, number))
+fn complete(window: Window, matching: u64, local: bool) -> Event {
+    Event::Rma(OneSided::Complete { window, matching, local })
 }
 
-extern "C" fn on_mrecv(_: u64, _: u64, position: u64, user_data: Pointer, _: Pointer, number: u64, _: u64) -> Code {
-    put(user_data, position, |_| Event::Mrecv(number))
-}
-
-extern "C" fn on_imrecv_request(
-    _: u64,
-    _: u64,
-    position: u64,
-    user_data: Pointer,
-    _: Pointer,
-    number: u64,
-    request: u64,
-) -> Code {
-    put(user_data, position, |_| Event::ImrecvRequest(number, request))
-}
-
-extern "C" fn on_imrecv(_: u64, _: u64, position: u64, user_data: Pointer, _: Pointer, request: u64, _: u64) -> Code {
-    put(user_data, position, |_| Event::ImrecvComplete(request))
-}
-
-extern "C" fn on_window_create(_: u64, _: u64, position: u64, user_data: Pointer, _: Pointer, window: Window) -> Code {
-    put(user_data, position, |_| Event::Rma(OneSided::Create(window)))
-}
-
-extern "C" fn on_window_destroy(_: u64, _: u64, position: u64, user_data: Pointer, _: Pointer, window: Window) -> Code {
-    put(user_data, position, |_| Event::Rma(OneSided::Destroy(window)))
-}
-
-#[allow(clippy::too_many_arguments, reason = "the library's signature")]
-extern "C" fn on_rma_collective(
-    _: u64,
-    _: u64,
-    position: u64,
-    user_data: Pointer,
-    _: Pointer,
-    operation: u8,
-    _: u32,
-    window: Window,
-    _: u32,
-    _: u64,
-    _: u64,
-) -> Code {
-    put(user_data, position, |_| Event::Rma(OneSided::Collective { operation, window }))
-}
-
-#[allow(clippy::too_many_arguments, reason = "the library's signature")]
-extern "C" fn on_group_sync(
-    _: u64,
-    _: u64,
-    position: u64,
-    user_data: Pointer,
-    _: Pointer,
-    level: u32,
-    window: Window,
-    group: u32,
-) -> Code {
-    put(user_data, position, |_| Event::Rma(OneSided::GroupSync { window, group, done: level != NO_SYNC }))
-}
-
-#[allow(clippy::too_many_arguments, reason = "the library's signature")]
-extern "C" fn on_lock(
-    _: u64,
-    _: u64,
-    position: u64,
-    user_data: Pointer,
-    _: Pointer,
-    window: Window,
-    target: u32,
-    _: u64,
-    kind: u8,
-) -> Code {
-    put(user_data, position, |_| Event::Rma(OneSided::Lock(Lock { window, target, exclusive: kind == EXCLUSIVE })))
-}
-
-#[allow(clippy::too_many_arguments, reason = "the library's signature")]
-extern "C" fn on_release(
-    _: u64,
-    _: u64,
-    position: u64,
-    user_data: Pointer,
-    _: Pointer,
-    window: Window,
-    target: u32,
-    _: u64,
-) -> Code {
-    put(user_data, position, |_| Event::Rma(OneSided::Unlock { window, target }))
-}
-
-macro_rules! transfer_callbacks {
-    ($($name:ident => $operation:ident;)*) => {$(
-        #[allow(clippy::too_many_arguments, reason = "the library's signature")]
-        extern "C" fn $name(
-            _: u64, _: u64, position: u64, user_data: Pointer, _: Pointer,
-            window: Window, target: u32, bytes: u64, matching: u64
-        ) -> Code {
-            let operation = Operation::$operation { bytes };
-            put(user_data, position, |_| Event::Rma(OneSided::Start { operation, window, target, matching }))
-        }
-    )*};
-}
-
-transfer_callbacks! {
-    on_put => Put;
-    on_get => Get;
-}
-
-#[allow(clippy::too_many_arguments, reason = "the library's signature")]
-extern "C" fn on_atomic(
-    _: u64,
-    _: u64,
-    position: u64,
-    user_data: Pointer,
-    _: Pointer,
-    window: Window,
-    target: u32,
-    kind: u8,
-    sent: u64,
-    received: u64,
-    matching: u64,
-) -> Code {
-    let operation = match kind {
+fn atomic(kind: u8, sent: u64, received: u64) -> Operation {
+    match kind {
         ACCUMULATE | INCREMENT => Operation::Accumulate { bytes: sent },
         COMPARE_AND_SWAP => Operation::CompareAndSwap { received },
         _ => Operation::Fetch { sent, received },
-    };
-    put(user_data, position, |_| Event::Rma(OneSided::Start { operation, window, target, matching }))
-}
-
-macro_rules! completion_callbacks {
-    ($($name:ident => $local:literal;)*) => {$(
-        extern "C" fn $name(
-            _: u64, _: u64, position: u64, user_data: Pointer, _: Pointer, window: Window, matching: u64
-        ) -> Code {
-            put(user_data, position, |_| Event::Rma(OneSided::Complete { window, matching, local: $local }))
-        }
-    )*};
-}
-
-completion_callbacks! {
-    on_completion => false;
-    on_local_completion => true;
+    }
 }
