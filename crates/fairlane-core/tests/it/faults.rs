@@ -55,18 +55,17 @@ fn spec(faults: Vec<FaultSpec>) -> Spec {
     }
 }
 
+/// One message from rank 0 to rank 1.
+fn message(bytes: u64) -> Program {
+    let (bytes, comm) = (Bytes(bytes), COMM_WORLD);
+    let send = Op::P2p(P2p::Send { to: Rank(1), bytes, tag: 0, comm, mode: SendMode::Standard });
+    let receive = Op::P2p(P2p::Recv { from: None, tag: None, comm });
+    Program { ranks: [send, receive].map(|op| Script::new(vec![Line::Op(op)]).unwrap().source()).into() }
+}
+
 /// One message of [`PACKETS`] packets from host 0 to host 1.
 fn stream(faults: Vec<FaultSpec>) -> Simulation {
-    let send = Op::P2p(P2p::Send {
-        to: Rank(1),
-        bytes: Bytes(1000 * PACKETS),
-        tag: 0,
-        comm: COMM_WORLD,
-        mode: SendMode::Standard,
-    });
-    let receive = Op::P2p(P2p::Recv { from: None, tag: None, comm: COMM_WORLD });
-    let source = |op| Script::new(vec![Line::Op(op)]).unwrap().source();
-    Simulation::new(spec(faults), vec![Program { ranks: vec![source(send), source(receive)] }]).unwrap()
+    Simulation::new(spec(faults), vec![message(1000 * PACKETS)]).unwrap()
 }
 
 /// The link that leaves host 0.
@@ -197,19 +196,7 @@ fn across_spec(faults: Vec<FaultSpec>) -> Spec {
 }
 
 fn across_programs() -> Vec<Program> {
-    let program = || {
-        let send = Op::P2p(P2p::Send {
-            to: Rank(1),
-            bytes: Bytes(1000 * PACKETS),
-            tag: 0,
-            comm: COMM_WORLD,
-            mode: SendMode::Standard,
-        });
-        let receive = Op::P2p(P2p::Recv { from: None, tag: None, comm: COMM_WORLD });
-        let source = |op| Script::new(vec![Line::Op(op)]).unwrap().source();
-        Program { ranks: vec![source(send), source(receive)] }
-    };
-    vec![program(), program()]
+    vec![message(1000 * PACKETS), message(1000 * PACKETS)]
 }
 
 /// The links that its packets start on.
@@ -265,17 +252,7 @@ fn lost_packets_are_sent_again_after_a_timeout() {
         let alone = |faults| {
             let mut spec = spec(faults);
             spec.network.retransmission_timeout = Picoseconds(TIMEOUT);
-            let send = Op::P2p(P2p::Send {
-                to: Rank(1),
-                bytes: Bytes(1000),
-                tag: 0,
-                comm: COMM_WORLD,
-                mode: SendMode::Standard,
-            });
-            let source = |op| Script::new(vec![Line::Op(op)]).unwrap().source();
-            let receive = Op::P2p(P2p::Recv { from: None, tag: None, comm: COMM_WORLD });
-            let mut simulation =
-                Simulation::new(spec, vec![Program { ranks: vec![source(send), source(receive)] }]).unwrap();
+            let mut simulation = Simulation::new(spec, vec![message(1000)]).unwrap();
             simulation.run_until(FAR, u64::MAX).unwrap();
             assert!(simulation.finished());
             simulation.check_laws().unwrap();
@@ -366,11 +343,7 @@ fn packets_may_overtake_where_bandwidths_change() {
     let mut spec = spec(vec![degraded(FIRST, 1, 2 * PACKET + 1, None)]);
     spec.network.switching = network::Switching::StoreAndForward;
     spec.network.switch = Named::new("input_queued");
-    let send =
-        Op::P2p(P2p::Send { to: Rank(1), bytes: Bytes(3100), tag: 0, comm: COMM_WORLD, mode: SendMode::Standard });
-    let receive = Op::P2p(P2p::Recv { from: None, tag: None, comm: COMM_WORLD });
-    let source = |op| Script::new(vec![Line::Op(op)]).unwrap().source();
-    let mut simulation = Simulation::new(spec, vec![Program { ranks: vec![source(send), source(receive)] }]).unwrap();
+    let mut simulation = Simulation::new(spec, vec![message(3100)]).unwrap();
     simulation.run_until(FAR, u64::MAX).unwrap();
     assert!(simulation.finished());
     simulation.check_laws().unwrap();
@@ -389,17 +362,7 @@ fn shared_rails_keep_their_adapters() {
         spec.network.sweep_time = Picoseconds(SWEEP);
         spec.jobs[0].hosts = vec![HostId(0), HostId(3)];
         spec.jobs[0].rails = Some(policy);
-        let send = Op::P2p(P2p::Send {
-            to: Rank(1),
-            bytes: Bytes(1000 * PACKETS),
-            tag: 0,
-            comm: COMM_WORLD,
-            mode: SendMode::Standard,
-        });
-        let receive = Op::P2p(P2p::Recv { from: None, tag: None, comm: COMM_WORLD });
-        let source = |op| Script::new(vec![Line::Op(op)]).unwrap().source();
-        let mut simulation =
-            Simulation::new(spec, vec![Program { ranks: vec![source(send), source(receive)] }]).unwrap();
+        let mut simulation = Simulation::new(spec, vec![message(1000 * PACKETS)]).unwrap();
         simulation.run_until(FAR, u64::MAX).unwrap();
         assert!(simulation.finished());
         simulation.check_laws().unwrap();
