@@ -105,9 +105,6 @@ impl<const SETS: usize, D: Copy> Calendar<SETS, D> {
     /// Bits that every member takes in its set.
     pub const BITS_PER_MEMBER: usize = SLOTS as usize;
 
-    /// Windows that can be reached by [`Calendar::wake_near`], the open one included.
-    pub const NEAR: u64 = SLOTS;
-
     /// A calendar of windows as wide as the greatest number of picoseconds that is not above `lookahead` and has no more than
     /// three significant bits (no more than one below 256 ps), for sets of so many members.
     ///
@@ -169,7 +166,7 @@ impl<const SETS: usize, D: Copy> Calendar<SETS, D> {
         }
     }
 
-    /// Has a member of a set run in a window that is less than [`Calendar::NEAR`] after the open one.
+    /// Has a member of a set run in a window that is less than [`SLOTS`] after the open one.
     #[inline(always)]
     pub fn wake_near(&mut self, set: usize, member: impl Index, window: u64) {
         debug_assert!(window - self.window < SLOTS, "window {window} is not near {}", self.window);
@@ -177,7 +174,7 @@ impl<const SETS: usize, D: Copy> Calendar<SETS, D> {
         self.need(window);
     }
 
-    /// Opens a window that is less than [`Calendar::NEAR`] after the open one, whether or not a member of a set runs in it.
+    /// Opens a window that is less than [`SLOTS`] after the open one, whether or not a member of a set runs in it.
     #[inline(always)]
     pub fn need(&mut self, window: u64) {
         self.occupied |= 1 << (window % SLOTS);

@@ -75,13 +75,6 @@ impl<T, I: Index> Pool<T, I> {
         self.records.get(index.place())
     }
 
-    /// The same, to change it.
-    #[inline]
-    #[must_use]
-    pub fn get_mut(&mut self, index: I) -> Option<&mut T> {
-        self.records.get_mut(index.place())
-    }
-
     /// A record will be needed soon; none if there is none.
     #[inline(always)]
     pub fn prefetch(&self, index: I) {
