@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use fairlane_core::ids::{HostId, JobId, LinkId, Rank, SwitchId, VirtualLane};
+use fairlane_core::ids::{HostId, JobId, LinkId, Rank, SwitchId};
 use fairlane_core::observe::Departure;
 use fairlane_core::program::script::{Line, Script};
 use fairlane_core::program::{COMM_WORLD, Collective, CollectiveKind, Op, P2p, Program, SendMode, Volume};
@@ -253,7 +253,7 @@ fn choices_by_occupancy_of_lanes_do_not_depend_on_shards() {
 /// Packets and queueing delay of both lanes of every port.
 fn lanes_of_all_ports(run: &Simulation) -> Vec<(u64, u64)> {
     let links = (0..).map(LinkId).take(run.network().graph().links().len());
-    let lanes = links.flat_map(|link| [VirtualLane(0), VirtualLane(1)].map(|lane| run.network().counters(link, lane)));
+    let lanes = links.flat_map(|link| [0, 1].map(|lane| run.network().counters(link, lane)));
     lanes.map(|lane| (lane.packets, lane.waiting.0)).collect()
 }
 
@@ -290,7 +290,7 @@ fn the_longest_queue_is_served() {
     let of_lane_0 = served[..64].iter().filter(|lane| **lane == 0).count();
     assert!(of_lane_0 >= 62, "{of_lane_0}");
     assert_eq!(served.iter().filter(|lane| **lane == 0).count(), 128);
-    assert!(run.network().counters(last, VirtualLane(1)).packets == 64);
+    assert!(run.network().counters(last, 1).packets == 64);
 }
 
 /// A packet's time over one switch, from the start on the first link to the end of the last, is two wire times less the overlap

@@ -14,6 +14,7 @@
 //! need not look.
 
 use super::fabric::Fabric;
+use super::index::LaneIdx;
 use crate::ids::JobId;
 use crate::units::Instant;
 
@@ -94,7 +95,7 @@ pub(super) struct CreditReturn {
     pub bytes: u32,
     /// The job of the packet that returns them.
     pub job: JobId,
-    pub lane: u8,
+    pub lane: LaneIdx,
 }
 
 /// Credits on their way to a port whose lanes may need them the instant they arrive, and those that have arrived and were not
@@ -112,7 +113,7 @@ pub(super) struct CreditReturns {
 
 impl CreditReturns {
     /// Hands lane and bytes of the credits that have arrived by `now` to `give`. Returns whether there were any.
-    pub fn absorb(&mut self, now: Instant, mut give: impl FnMut(u8, u32)) -> bool {
+    pub fn absorb(&mut self, now: Instant, mut give: impl FnMut(LaneIdx, u32)) -> bool {
         let before = self.list.len();
         let mut place = 0;
         while let Some(&credit) = self.list.get(place) {
@@ -129,7 +130,7 @@ impl CreditReturns {
     /// The job whose credits arrived first at any of `lanes` (a set of bits), if any have arrived by `now`. Credits of one
     /// instant are ordered by lane, then job.
     pub fn first_by(&self, now: Instant, lanes: u64) -> Option<JobId> {
-        let arrived = self.list.iter().filter(|credit| credit.time <= now && lanes >> credit.lane & 1 == 1);
+        let arrived = self.list.iter().filter(|credit| credit.time <= now && lanes & credit.lane.bit() != 0);
         arrived.map(|credit| (credit.time, credit.lane, credit.job)).min().map(|(.., job)| job)
     }
 
@@ -140,28 +141,28 @@ impl CreditReturns {
         let mut arrived: Vec<&CreditReturn> = self.list.iter().filter(|credit| credit.time <= now).collect();
         arrived.sort_unstable_by_key(|credit| (credit.time, credit.lane, credit.job));
         let useful = arrived.into_iter().find(|credit| {
-            let pooled = &mut pooled[usize::from(credit.lane)];
+            let pooled = &mut pooled[credit.lane.index()];
             let to_pool = credit.bytes.min(*pooled);
             *pooled -= to_pool;
-            stalled >> credit.lane & 1 == 1 || stalled != 0 && to_pool > 0
+            stalled & credit.lane.bit() != 0 || stalled != 0 && to_pool > 0
         });
         useful.map(|credit| credit.job)
     }
 
     /// When the next credits arrive at any of `lanes`, of a port that has absorbed all that have arrived.
     pub fn next(&self, lanes: u64) -> Option<Instant> {
-        let theirs = self.list.iter().filter(|credit| lanes >> credit.lane & 1 == 1);
+        let theirs = self.list.iter().filter(|credit| lanes & credit.lane.bit() != 0);
         theirs.map(|credit| credit.time).min()
     }
 
     /// Lane and bytes of all, for the law.
-    pub fn each(&self) -> impl Iterator<Item = (u8, u64)> {
+    pub fn each(&self) -> impl Iterator<Item = (LaneIdx, u64)> {
         self.list.iter().map(|credit| (credit.lane, u64::from(credit.bytes)))
     }
 
     /// Adds credits. To make room for them those that have arrived by `opening`, when the open window opened, are handed to `give`;
     /// unless the port is to run when credits arrive, and absorbs them itself.
-    pub fn push(&mut self, credit: CreditReturn, opening: Instant, give: impl FnMut(u8, u32)) {
+    pub fn push(&mut self, credit: CreditReturn, opening: Instant, give: impl FnMut(LaneIdx, u32)) {
         const ROOM: usize = 8;
         if self.list.len() == self.list.capacity() {
             if !self.wakes {
@@ -190,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_port_waits_for_the_first_credits_of_the_lanes_that_lack_some() {
-        let credit = |time, lane| CreditReturn { time: Instant(time), bytes: 64, job: JobId(0), lane };
+        let credit = |time, lane| CreditReturn { time: Instant(time), bytes: 64, job: JobId(0), lane: LaneIdx(lane) };
         let returns =
             CreditReturns { list: vec![credit(50, 0), credit(30, 1), credit(40, 0)], wakes: true, uncharged: 0 };
         let next = [0b01, 0b10, 0b11, 0b100].map(|lanes| returns.next(lanes));
@@ -214,7 +215,8 @@ mod tests {
         let fabric = &network.shards[0].config.fabric;
         // Lane 0 has 100 bytes in the pool, lane 1 has none.
         let pooled = [4132 - 100, 8254 - 500].map(|held| Credits::new(held).pooled(fabric)).to_vec();
-        let credit = |time, lane, job, bytes| CreditReturn { time: Instant(time), bytes, job: JobId(job), lane };
+        let credit =
+            |time, lane, job, bytes| CreditReturn { time: Instant(time), bytes, job: JobId(job), lane: LaneIdx(lane) };
         let returns = |list| CreditReturns { list, wakes: true, uncharged: 0 };
         let own = returns(vec![credit(60, 1, 9, 64), credit(50, 1, 8, 64), credit(90, 0, 7, 64)]);
         let first = |returns: &CreditReturns, now, stalled| {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Network;
-use super::index::PortIdx;
+use super::index::{LaneIdx, PortIdx};
 use super::packet::Packet;
 use super::shard::Shard;
 use crate::error::{BlockedLane, RunError};
@@ -22,9 +22,8 @@ impl Network {
             shard.ports[*port].waiting != 0 && *port >= shard.config.naming.nics
         };
         let (first, shard, port) = self.each_port().find(stuck)?;
-        #[allow(clippy::cast_possible_truncation, reason = "below 64")]
-        let mut place = (first, shard.ports[port].waiting.trailing_zeros() as u8);
-        let mut path: Vec<(LinkId, u8)> = Vec::new();
+        let mut place = (first, LaneIdx::first_of(shard.ports[port].waiting));
+        let mut path: Vec<(LinkId, LaneIdx)> = Vec::new();
         loop {
             if let Some(start) = path.iter().position(|seen| *seen == place) {
                 path.drain(..start);
@@ -42,30 +41,31 @@ impl Network {
     }
 
     /// The port and lane, of the switch downstream of `link`, that holds packets which came over `link` on `lane`.
-    fn blocker(&self, link: LinkId, lane: u8) -> Option<(LinkId, u8)> {
+    fn blocker(&self, link: LinkId, lane: LaneIdx) -> Option<(LinkId, LaneIdx)> {
         let Vertex::Switch(switch) = self.graph().link(link).to else { return None };
         let place = self.partition.switch(switch);
         let shard = &self.shards[place.shard()];
         if let Some(crossbar) = shard.crossbars.each.get(place.index()) {
             let input = shard.crossbars.input_of[link] as usize;
-            let first = crossbar.heads(input * shard.config.fabric.lanes + usize::from(lane)).next()?;
+            let first = crossbar.heads(input * shard.config.fabric.lanes + lane.index()).next()?;
             let packet = &shard.in_flight.packets[first];
             return Some((packet.next_step.link(), packet.lane));
         }
         let ports = self.graph().ports(Vertex::Switch(switch));
-        let places = ports.flat_map(|next| (0..self.config().fabric.lanes).map(move |lane| (next, lane)));
+        let places =
+            ports.flat_map(|next| (0..).take(self.config().fabric.lanes).map(move |lane| (next, LaneIdx(lane))));
         let mut holding = places.filter(|&(next, queue)| {
             self.queued(next, queue).any(|packet| packet.held == lane && packet.came.link() == link)
         });
-        holding.next().map(|(next, queue)| (next, u8::try_from(queue).expect("invariant: at most 64 lanes")))
+        holding.next()
     }
 
-    fn blocked(&self, link: LinkId, lane: u8) -> BlockedLane {
-        let jobs: Vec<JobId> = self.queued(link, usize::from(lane)).map(|packet| packet.job).collect();
+    fn blocked(&self, link: LinkId, lane: LaneIdx) -> BlockedLane {
+        let jobs: Vec<JobId> = self.queued(link, lane).map(|packet| packet.job).collect();
         BlockedLane {
             link,
             name: self.graph().link_name(link),
-            lane,
+            lane: lane.0,
             vl: self.config().fabric.vl_of(lane),
             packets: jobs.len(),
             jobs: jobs.into_iter().collect::<BTreeSet<_>>().into_iter().collect(),
@@ -73,9 +73,9 @@ impl Network {
     }
 
     /// The packets in a lane's queue at a switch's port.
-    fn queued(&self, link: LinkId, lane: usize) -> impl Iterator<Item = &Packet> {
+    fn queued(&self, link: LinkId, lane: LaneIdx) -> impl Iterator<Item = &Packet> {
         let (shard, port) = self.port(link);
-        let first = shard.lanes[port.index() * shard.config.fabric.lanes + lane].head.packet();
+        let first = shard.lanes[port.index() * shard.config.fabric.lanes + lane.index()].head.packet();
         shard.in_flight.packets.list(first, |packet| packet.next)
     }
 }

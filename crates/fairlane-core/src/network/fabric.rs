@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::index::PortIdx;
+use super::index::{LaneIdx, PortIdx};
 use super::parameters::{Parameters, Switching};
 use super::partition::{Partition, Place};
 use super::plan::Plan;
@@ -134,9 +134,9 @@ impl Fabric {
 
     /// The lane of a port, in the order of all, at which queueing after a lane of a link is counted: that of the link back, which
     /// leaves the switch at its end and so belongs to the shard in which the packets wait.
-    pub fn onward_place(&self, link: LinkId, lane: u8) -> usize {
+    pub fn onward_place(&self, link: LinkId, lane: LaneIdx) -> usize {
         let back = self.partition.link(self.graph.link(link).reverse);
-        back.index().index() * self.lanes + usize::from(lane)
+        back.index().index() * self.lanes + lane.index()
     }
 
     /// The address of a host's adapter of this rail: the number of the link that leaves it.
@@ -152,27 +152,27 @@ impl Fabric {
 
     /// The lane of a virtual lane and a virtual channel.
     #[inline]
-    pub fn lane(&self, vl: VirtualLane, channel: u8) -> u8 {
-        self.first_lane[usize::from(vl.0) % MAX_VIRTUAL_LANES] + channel
+    pub fn lane(&self, vl: VirtualLane, channel: u8) -> LaneIdx {
+        LaneIdx(self.first_lane[usize::from(vl.0) % MAX_VIRTUAL_LANES] + channel)
     }
 
     /// The virtual lane of a lane.
     #[inline]
-    pub fn vl_of(&self, lane: u8) -> VirtualLane {
-        VirtualLane(self.vl_of_lane[usize::from(lane) % MAX_LANES])
+    pub fn vl_of(&self, lane: LaneIdx) -> VirtualLane {
+        VirtualLane(self.vl_of_lane[lane.index() % MAX_LANES])
     }
 
     /// The virtual channel of a lane of this virtual lane.
     #[inline]
-    pub fn channel(&self, vl: VirtualLane, lane: u8) -> u8 {
-        lane - self.first_lane[usize::from(vl.0) % MAX_VIRTUAL_LANES]
+    pub fn channel(&self, vl: VirtualLane, lane: LaneIdx) -> u8 {
+        lane.0 - self.first_lane[usize::from(vl.0) % MAX_VIRTUAL_LANES]
     }
 
     /// The lanes of a virtual lane.
     #[inline]
-    pub fn lanes_of(&self, vl: VirtualLane) -> std::ops::Range<u8> {
+    pub fn lanes_of(&self, vl: VirtualLane) -> impl Iterator<Item = LaneIdx> + use<> {
         let vl = usize::from(vl.0) % MAX_VIRTUAL_LANES;
-        self.first_lane[vl]..self.first_lane[vl + 1]
+        (self.first_lane[vl]..self.first_lane[vl + 1]).map(LaneIdx)
     }
 
     /// How many packets a message of this payload makes. Most make one: no division for them.
@@ -189,19 +189,20 @@ impl Fabric {
     }
 
     /// The most bytes that this lane can have in the input buffer of its link.
-    pub fn buffer_of(&self, lane: u8) -> u32 {
-        let own = self.parameters.port_buffer.as_ref().and_then(|memory| memory.of_lane(lane));
+    pub fn buffer_of(&self, lane: LaneIdx) -> u32 {
+        let own = self.parameters.port_buffer.as_ref().and_then(|memory| memory.of_lane(lane.0));
         own.map_or(self.lane_buffer, narrow)
     }
 
     /// Whether packets on a lane need no credits and are lost at full queues.
-    pub const fn is_lossy(&self, lane: u8) -> bool {
-        self.lossy >> lane & 1 == 1
+    pub const fn is_lossy(&self, lane: LaneIdx) -> bool {
+        self.lossy & lane.bit() != 0
     }
 
     /// The credits of each lane of a port at rest; a lossy lane has 2 GiB, more than the queues of a switch hold.
     pub fn lane_credits(&self) -> impl Iterator<Item = u32> {
-        (0..).take(self.lanes).map(|lane| if self.is_lossy(lane) { u32::MAX / 2 } else { self.buffer_of(lane) })
+        let lanes = (0..).take(self.lanes).map(LaneIdx);
+        lanes.map(|lane| if self.is_lossy(lane) { u32::MAX / 2 } else { self.buffer_of(lane) })
     }
 
     /// Whether packets join queues only when all of them is there.

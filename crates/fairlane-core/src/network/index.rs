@@ -108,3 +108,30 @@ impl From<PacketIdx> for Queued {
         Self(packet.0)
     }
 }
+
+/// A lane of a port: a virtual lane and one of its channels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub(super) struct LaneIdx(pub u8);
+
+impl LaneIdx {
+    /// Its place among the lanes of a port.
+    #[inline(always)]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// The set of it alone.
+    #[inline(always)]
+    pub const fn bit(self) -> u64 {
+        1 << self.0
+    }
+
+    /// The first of a set that is not empty.
+    #[inline(always)]
+    pub const fn first_of(set: u64) -> Self {
+        debug_assert!(set != 0, "invariant: a set with a lane");
+        #[allow(clippy::cast_possible_truncation, reason = "below 64")]
+        Self(set.trailing_zeros() as u8)
+    }
+}

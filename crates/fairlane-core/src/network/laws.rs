@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use super::fabric::Fabric;
 use super::in_flight::Deferred;
-use super::index::{PacketIdx, PortIdx};
+use super::index::{LaneIdx, PacketIdx, PortIdx};
 use super::packet::{Content, Message, Packet};
 use super::port::{each_lane, pool_taken};
 use super::shard::Shard;
@@ -51,11 +51,11 @@ impl Network {
                 }
             }
             for (lane, bytes) in shard.in_flight.returns[port].each() {
-                held[place + usize::from(lane)] += bytes;
+                held[place + lane.index()] += bytes;
             }
         }
         self.for_each_queued(|packet, PacketState { buffered, .. }| {
-            let place = packet.came.link().index() * lanes + usize::from(packet.held);
+            let place = packet.came.link().index() * lanes + packet.held.index();
             held[place] += u64::from(packet.bytes) * u64::from(buffered);
         });
         let wrong = |(place, bytes): (usize, &u64)| *bytes != u64::from(credits[place % lanes]);
@@ -109,7 +109,7 @@ impl Network {
             let visit = |place, bytes| credits.push((cell(place as usize), bytes));
             shard.in_flight.occupancy.for_each_credit_of_lanes(visit);
         }
-        let cell = |link: LinkId, lane| link.index() * lanes + usize::from(lane);
+        let cell = |link: LinkId, lane: LaneIdx| link.index() * lanes + lane.index();
         let found = self.occupancy_found(links * lanes, &credits, cell);
         compare_occupancy(&booked, &found, |place| format!("link {} lane {}", place / lanes, place % lanes))
     }
@@ -131,7 +131,7 @@ impl Network {
         &self,
         places: usize,
         credits: &[(usize, u32)],
-        place: impl Fn(LinkId, u8) -> usize,
+        place: impl Fn(LinkId, LaneIdx) -> usize,
     ) -> Vec<u64> {
         let mut found = vec![0_u64; places];
         self.for_each_queued(|packet, PacketState { next, buffered }| {
@@ -264,7 +264,7 @@ impl Shard {
         };
         for (port, state) in self.ports.each().filter(|(port, _)| *port >= self.config.naming.nics) {
             for lane in each_lane(state.waiting) {
-                walk(Some(port), self.lanes[port.index() * self.config.fabric.lanes + lane].head.packet());
+                walk(Some(port), self.lanes[port.index() * self.config.fabric.lanes + lane.index()].head.packet());
             }
         }
         for (port, first) in self.in_flight.inboxes.heads().filter(|(port, _)| *port >= self.config.naming.nics) {
@@ -311,14 +311,14 @@ impl Shard {
         let mut taken = vec![0_u64; self.lanes.len()];
         self.for_each_queued(|packet, place| {
             if let PacketState { next: Some(port), buffered: false } = place {
-                taken[port.index() * lanes + usize::from(packet.lane)] += u64::from(packet.bytes);
+                taken[port.index() * lanes + packet.lane.index()] += u64::from(packet.bytes);
             }
         });
         for crossbar in self.crossbars.each.rows() {
             let first = crossbar.port_of(0).index() * lanes;
             for Reverse((.., event)) in &crossbar.events {
                 if let Event::Left { output, lane, bytes, .. } = event {
-                    taken[first + *output as usize * lanes + usize::from(*lane)] += u64::from(*bytes);
+                    taken[first + *output as usize * lanes + lane.index()] += u64::from(*bytes);
                 }
             }
             for (place, room) in crossbar.rooms.iter().enumerate() {

@@ -12,7 +12,7 @@
 use super::config::Config;
 use super::features::Instance;
 use super::in_flight::InFlight;
-use super::index::{MessageIdx, PacketIdx, PairIdx, PortIdx, Queued};
+use super::index::{LaneIdx, MessageIdx, PacketIdx, PairIdx, PortIdx, Queued};
 use super::mail::Returned;
 use super::packet::{Content, Message, Packet, PacketFlags};
 use super::port::{ActivePort, Arrival, UNCHARGED, kind};
@@ -157,11 +157,11 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
 
     /// A packet that has been taken from the queue of a lane starts at `now` on a link that is down.
     #[cold]
-    pub(super) fn lose_started(&mut self, lane: u8, packet: PacketIdx, now: Instant) {
+    pub(super) fn lose_started(&mut self, lane: LaneIdx, packet: PacketIdx, now: Instant) {
         self.port.busy_until = now;
         let &Packet { time, came, held, .. } = &self.in_flight.packets[packet];
         if I::COUNTERS {
-            self.lanes[self.base + usize::from(lane)].waited += now - time;
+            self.lanes[self.base + lane.index()].waited += now - time;
         }
         if KIND != kind::NIC {
             let upstream = self.config.fabric.onward_place(came.link(), held);
@@ -199,7 +199,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     /// Its delay counts to the end of the transmission under way, for which it has been charged. Returns whether it does.
     fn displace_last(&mut self, packet: PacketIdx, time: Instant) -> bool {
         let &Packet { lane, bytes, .. } = &self.in_flight.packets[packet];
-        let place = self.base + usize::from(lane);
+        let place = self.base + lane.index();
         let last = self.lanes[place].tail.packet();
         if last.is_none() || self.in_flight.packets[last].bytes < bytes {
             return false;
@@ -214,7 +214,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         queue.depth -= 1;
         if before.is_none() {
             queue.head = Queued::NONE;
-            self.port.waiting &= !(1 << lane);
+            self.port.waiting &= !(lane.bit());
         } else {
             self.in_flight.packets[before].next = PacketIdx::NONE;
         }
@@ -237,7 +237,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     /// Whether a packet may join the queue of its lane.
     fn has_room(&self, packet: PacketIdx) -> bool {
         let &Packet { lane, bytes, .. } = &self.in_flight.packets[packet];
-        let queued = self.in_flight.marking[self.base + usize::from(lane)].queued;
+        let queued = self.in_flight.marking[self.base + lane.index()].queued;
         !self.config.fabric.is_lossy(lane) || queued + u64::from(bytes) <= u64::from(self.config.fabric.buffer_of(lane))
     }
 

@@ -2,7 +2,7 @@
 //! the receiver and a receipt. It is accepted before the next window opens, which is early enough: nothing of it takes effect
 //! sooner than one link latency after it was sent, and a window is not longer.
 
-use super::index::{MessageIdx, PortIdx, SwitchIdx};
+use super::index::{LaneIdx, MessageIdx, PortIdx, SwitchIdx};
 use super::nic::flows::Tag;
 use super::packet::{Packet, PacketFlags};
 use crate::ids::{JobId, LinkId};
@@ -48,7 +48,7 @@ impl<I> Default for Parcels<I> {
 pub(super) struct Returned {
     /// In the shard that it belongs to.
     pub port: PortIdx,
-    pub lane: u8,
+    pub lane: LaneIdx,
     pub job: JobId,
     pub bytes: u32,
     /// When the buffer was freed, ps; they arrive one link latency later.

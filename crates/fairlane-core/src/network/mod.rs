@@ -57,7 +57,7 @@ pub use switch::{Architecture, Entry as SwitchEntry, InputQueued, InputQueues, S
 pub use totals::{LaneCounters, Totals};
 
 use crate::fault::{BitErrorRate, GivenUp};
-use crate::ids::{HostId, LinkId, VirtualLane};
+use crate::ids::{HostId, LinkId};
 use crate::observe::{Departure, Interference};
 use crate::qos::arbiter::Arbitration;
 use crate::routing::Routing;
@@ -302,14 +302,14 @@ impl Network {
 
     /// Counters of one lane of a port since instant zero.
     #[must_use]
-    pub fn counters(&self, link: LinkId, lane: VirtualLane) -> LaneCounters {
+    pub fn counters(&self, link: LinkId, lane: u8) -> LaneCounters {
         let (shard, number) = self.port(link);
         let lanes = self.config().fabric.lanes;
-        let record = &shard.lanes[number.index() * lanes + usize::from(lane.0)];
+        let record = &shard.lanes[number.index() * lanes + usize::from(lane)];
         let port = &shard.ports[number];
-        let open_stall = if port.waiting >> lane.0 & 1 == 1 { self.open_stall(port) } else { Picoseconds::ZERO };
+        let open_stall = if port.waiting >> lane & 1 == 1 { self.open_stall(port) } else { Picoseconds::ZERO };
         let (onward, place) = self.port(self.graph().link(link).reverse);
-        let onward = onward.observation.input_queueing.get(place.index() * lanes + usize::from(lane.0));
+        let onward = onward.observation.input_queueing.get(place.index() * lanes + usize::from(lane));
         LaneCounters {
             bytes: record.bytes,
             packets: record.packets,

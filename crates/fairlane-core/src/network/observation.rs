@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::features::Instance;
 use super::in_flight::InFlight;
-use super::index::{PacketIdx, PortIdx};
+use super::index::{LaneIdx, PacketIdx, PortIdx};
 use super::packet::{Owner, Packet};
 use super::port::{Lane, Port};
 use super::switch::input_queued::Queue;
@@ -64,7 +64,7 @@ impl Observation {
     pub fn detail(
         &mut self,
         in_flight: &InFlight,
-        (port, lane): (PortIdx, u8),
+        (port, lane): (PortIdx, LaneIdx),
         sent: &Transmission,
         upstream: Option<usize>,
     ) {
@@ -88,7 +88,7 @@ impl Observation {
             waited: waited.0,
             // Departures are kept with one shard only, where ports have the numbers of their links.
             link: port.0,
-            lane,
+            lane: lane.0,
             job: job.0,
             token,
             stage,

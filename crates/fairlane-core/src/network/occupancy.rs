@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::index::PortIdx;
+use super::index::{LaneIdx, PortIdx};
 use crate::ids::LinkId;
 use crate::routing::{LaneLoads, Loads};
 
@@ -49,24 +49,24 @@ struct ByLane {
 }
 
 impl ByLane {
-    const fn cell(&self, port: PortIdx, lane: u8) -> u32 {
-        port.0 * self.lanes + lane as u32
+    const fn cell(&self, port: PortIdx, lane: LaneIdx) -> u32 {
+        port.0 * self.lanes + lane.0 as u32
     }
 
     // Not inlined, so that the code for ports alone stays small.
 
     #[cold]
-    fn route(&mut self, port: PortIdx, lane: u8, bytes: u32) {
+    fn route(&mut self, port: PortIdx, lane: LaneIdx, bytes: u32) {
         self.cells.route(self.cell(port, lane), bytes);
     }
 
     #[cold]
-    fn inject(&mut self, port: PortIdx, lane: u8, bytes: u32) {
+    fn inject(&mut self, port: PortIdx, lane: LaneIdx, bytes: u32) {
         self.cells.inject(self.cell(port, lane), bytes);
     }
 
     #[cold]
-    fn return_credits(&mut self, port: PortIdx, lane: u8, bytes: u32, window: u64) {
+    fn return_credits(&mut self, port: PortIdx, lane: LaneIdx, bytes: u32, window: u64) {
         self.cells.return_credits(self.cell(port, lane), bytes, window);
     }
 
@@ -136,7 +136,7 @@ impl Occupancy {
     /// A packet has been routed to a lane of `port`. Its start there changes nothing: from then on its credits are missing
     /// instead.
     #[inline(always)]
-    pub fn route(&mut self, port: PortIdx, lane: u8, bytes: u32) {
+    pub fn route(&mut self, port: PortIdx, lane: LaneIdx, bytes: u32) {
         self.ports.route(port.0, bytes);
         if let Some(waiting) = self.waiting.get_mut(port.index()) {
             *waiting += 1;
@@ -161,7 +161,7 @@ impl Occupancy {
 
     /// A packet starts on a NIC's link; no switch has routed it there.
     #[inline(always)]
-    pub fn inject(&mut self, port: PortIdx, lane: u8, bytes: u32) {
+    pub fn inject(&mut self, port: PortIdx, lane: LaneIdx, bytes: u32) {
         self.ports.inject(port.0, bytes);
         if let Some(lanes) = &mut self.lanes {
             lanes.inject(port, lane, bytes);
@@ -170,7 +170,7 @@ impl Occupancy {
 
     /// Credits are returned to a lane of `port`, to arrive in a later window.
     #[inline(always)]
-    pub fn return_credits(&mut self, port: PortIdx, lane: u8, bytes: u32, window: u64) {
+    pub fn return_credits(&mut self, port: PortIdx, lane: LaneIdx, bytes: u32, window: u64) {
         self.ports.return_credits(port.0, bytes, window);
         if let Some(lanes) = &mut self.lanes {
             lanes.return_credits(port, lane, bytes, window);

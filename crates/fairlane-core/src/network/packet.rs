@@ -1,6 +1,6 @@
 //! Messages, their packets, and their deliveries to hosts.
 
-use super::index::{MessageIdx, NoticeIdx, PacketIdx, PairIdx, PortIdx};
+use super::index::{LaneIdx, MessageIdx, NoticeIdx, PacketIdx, PairIdx, PortIdx};
 use super::partition::Place;
 use crate::ids::{HostId, JobId, Rank, VirtualLane};
 use crate::qos::levels::TrafficKind;
@@ -240,9 +240,9 @@ pub(super) struct Packet {
     pub kind: TrafficKind,
     pub vl: VirtualLane,
     /// The lane whose queue it is in or on its way to.
-    pub lane: u8,
+    pub lane: LaneIdx,
     /// The lane it took on the upstream link: the buffer that it occupies.
-    pub held: u8,
+    pub held: LaneIdx,
     pub flags: PacketFlags,
     /// The shard of the host that sent it.
     pub origin: u8,

@@ -82,7 +82,7 @@ impl Shard {
         if let Some(coming) = arriving.get(place + ROUTING) {
             prefetch_at(self.ports.rows(), coming.port.index());
             let packet = &self.in_flight.packets[coming.packet];
-            prefetch_at(&self.lanes, coming.port.index() * self.config.fabric.lanes + usize::from(packet.lane));
+            prefetch_at(&self.lanes, coming.port.index() * self.config.fabric.lanes + packet.lane.index());
             self.prefetch_upstream(packet);
             self.prefetch_arbiter(coming.port);
         }
@@ -97,12 +97,12 @@ impl Shard {
         if head.is_none() {
             prefetch_at(&self.lanes, port.index() * lanes + queued);
         } else if KIND == kind::NIC {
-            let lane = usize::from(self.config.fabric.lane(self.in_flight.messages[head.message()].vl, 0));
+            let lane = self.config.fabric.lane(self.in_flight.messages[head.message()].vl, 0).index();
             prefetch_at(&self.lanes, port.index() * lanes + lane);
             prefetch_at(&self.lanes, port.index() * lanes + if waiting == 0 { lane } else { queued });
         } else {
             let packet = &self.in_flight.packets[head.packet()];
-            let lane = usize::from(packet.lane);
+            let lane = packet.lane.index();
             prefetch_at(&self.lanes, port.index() * lanes + lane);
             prefetch_at(&self.lanes, port.index() * lanes + if waiting == 0 { lane } else { queued });
             self.prefetch_upstream(packet);
@@ -119,7 +119,7 @@ impl Shard {
         let second = self.in_flight.packets[head.packet()].next;
         if second.is_some() {
             let (packet, lanes) = (&self.in_flight.packets[second], self.config.fabric.lanes);
-            prefetch_at(&self.lanes, port.index() * lanes + usize::from(packet.lane));
+            prefetch_at(&self.lanes, port.index() * lanes + packet.lane.index());
             self.prefetch_upstream(packet);
         }
     }
@@ -143,7 +143,7 @@ impl Shard {
     fn prefetch_upstream(&self, packet: &Packet) {
         // That of another shard is not there; to ask first, a branch that nobody can predict, costs more than to fetch.
         let Packet { credited, held, .. } = *packet;
-        prefetch_at(&self.lanes, credited.index().index() * self.config.fabric.lanes + usize::from(held));
+        prefetch_at(&self.lanes, credited.index().index() * self.config.fabric.lanes + held.index());
     }
 
     /// The packet that has waited longest.
@@ -172,7 +172,7 @@ impl Shard {
     #[inline(always)]
     pub(super) fn prefetch_injecting(&self, nic: PortIdx, head: Queued) {
         let lane = self.config.fabric.lane(self.in_flight.messages[head.message()].vl, 0);
-        prefetch_at(&self.lanes, nic.index() * self.config.fabric.lanes + usize::from(lane));
+        prefetch_at(&self.lanes, nic.index() * self.config.fabric.lanes + lane.index());
     }
 
     /// A host will run after five times to once [`AHEAD`] others: fetches what is known of it by then, of what comes to it
@@ -248,6 +248,6 @@ impl InFlight {
 #[inline]
 pub(super) fn prefetch_credited(config: &Config, lanes: &[Lane], credits: &[Returned], place: usize) {
     if let Some(coming) = credits.get(place + MAIL_AHEAD) {
-        prefetch_at(lanes, coming.port.index() * config.fabric.lanes + usize::from(coming.lane));
+        prefetch_at(lanes, coming.port.index() * config.fabric.lanes + coming.lane.index());
     }
 }

@@ -3,7 +3,7 @@
 use super::Measured;
 use crate::columns::Columns;
 use crate::columns::Unit::{Bytes, Count, Number, Picoseconds};
-use crate::ids::{LinkId, VirtualLane};
+use crate::ids::LinkId;
 
 /// One row per link and lane, of the port that sends on the link.
 ///
@@ -25,7 +25,7 @@ pub(super) fn ports(of: Measured<'_>) -> Columns {
         .flat_map(|link| lanes.clone().map(move |lane| (link, lane)))
         .map(|(link, lane)| {
             let times = network.port_times(LinkId(link));
-            (link, lane, network.counters(LinkId(link), VirtualLane(lane)), times)
+            (link, lane, network.counters(LinkId(link), lane), times)
         })
         .collect();
     let columns = Columns::default()

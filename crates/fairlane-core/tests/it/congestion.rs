@@ -154,7 +154,7 @@ impl Run {
     fn sent(&self) -> Vec<u64> {
         let graph = self.network.graph();
         let link = |host: u32| graph.ports(fairlane_core::topology::Vertex::Host(HostId(host))).next().unwrap();
-        (0..6).map(|host| self.network.counters(LinkId(link(host).0), VirtualLane(0)).bytes).collect()
+        (0..6).map(|host| self.network.counters(LinkId(link(host).0), 0).bytes).collect()
     }
 }
 

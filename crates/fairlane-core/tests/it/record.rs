@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use fairlane_core::ids::{JobId, LinkId, Rank, VirtualLane};
+use fairlane_core::ids::{JobId, LinkId, Rank};
 use fairlane_core::observe::{self, MessageRecord, RecordOf, WaitRecord, operation_name};
 use fairlane_core::simulation::Simulation;
 use fairlane_core::topology::Vertex;
@@ -131,7 +131,7 @@ fn sums(simulation: &Simulation, of: impl Fn(Vertex, Vertex) -> bool) -> (u64, u
     let lanes = u8::try_from(network.lanes()).unwrap();
     let counters = links.flat_map(|(link, _)| (0..lanes).map(move |lane| (link, lane)));
     counters.fold((0, 0), |(waiting, behind), (link, lane)| {
-        let counters = network.counters(LinkId(link), VirtualLane(lane));
+        let counters = network.counters(LinkId(link), lane);
         (waiting + counters.waiting.0, behind + counters.onward_waiting.unwrap_or_default().0)
     })
 }

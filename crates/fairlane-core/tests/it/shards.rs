@@ -130,7 +130,7 @@ struct Results {
 }
 
 fn results(network: &Network, endpoints: &[Traffic]) -> Results {
-    let lanes = || (0..u8::try_from(network.lanes()).unwrap()).map(VirtualLane);
+    let lanes = || 0..u8::try_from(network.lanes()).unwrap();
     let links = (0..).take(network.graph().links().len()).map(LinkId);
     let interference = network.interference();
     let cells = (0..interference.jobs()).flat_map(|a| (0..interference.jobs()).map(move |b| (a, b)));

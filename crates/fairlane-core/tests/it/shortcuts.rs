@@ -1,7 +1,7 @@
 //! Cases in which the engine's shortcuts would show: credits whose instant is not kept, and ranks that are not run for what
 //! comes to them while they compute.
 
-use fairlane_core::ids::{HostId, JobId, LinkId, Rank, ServiceLevel, VirtualLane};
+use fairlane_core::ids::{HostId, JobId, LinkId, Rank, ServiceLevel};
 use fairlane_core::mpi;
 use fairlane_core::network;
 use fairlane_core::observe;
@@ -76,7 +76,7 @@ fn a_stream_with_a_buffer_for_a_round_trip_has_no_gaps() {
             let network = simulation.network();
             let case = format!("{latency} ps, {host_latency} ps to hosts, buffer of {buffer} bytes");
             for link in (0..).map(LinkId).take(network.graph().links().len()) {
-                assert_eq!(network.counters(link, VirtualLane(0)).stalled, Picoseconds::ZERO, "{case}: {link}");
+                assert_eq!(network.counters(link, 0).stalled, Picoseconds::ZERO, "{case}: {link}");
             }
             let departures = network.departures();
             let of_first = |link| departures.iter().filter(move |departure| departure.link == link);

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use fairlane_core::ids::{JobId, LinkId, Rank, ServiceLevel, VirtualLane};
+use fairlane_core::ids::{JobId, LinkId, Rank, ServiceLevel};
 use fairlane_core::network::LaneCounters;
 use fairlane_core::program::script::{Line, Script};
 use fairlane_core::program::{COMM_WORLD, Op, P2p, Program, SendMode};
@@ -93,7 +93,7 @@ proptest! {
         let network = runs[1].network();
         for link in (0..).take(network.graph().links().len()).map(LinkId) {
             prop_assert_eq!(network.port_times(link), (Picoseconds::ZERO, Picoseconds::ZERO));
-            for lane in (0..).take(network.lanes()).map(VirtualLane) {
+            for lane in (0..).take(network.lanes()) {
                 prop_assert_eq!(network.counters(link, lane), LaneCounters::default());
             }
         }

@@ -7,7 +7,7 @@ use crate::ids::{JobId, VirtualLane};
 use crate::network::config::Config;
 use crate::network::features::Instance;
 use crate::network::in_flight::InFlight;
-use crate::network::index::{MessageIdx, NoticeIdx, PacketIdx, PairIdx, PortIdx};
+use crate::network::index::{LaneIdx, MessageIdx, NoticeIdx, PacketIdx, PairIdx, PortIdx};
 use crate::network::packet::{Content, Message, Packet, PacketFlags};
 use crate::network::partition::Place;
 use crate::network::port::ActivePort;
@@ -108,8 +108,8 @@ impl InFlight {
             job,
             kind,
             vl: tag.vl,
-            lane: 0,
-            held: 0,
+            lane: LaneIdx(0),
+            held: LaneIdx(0),
             flags,
             origin: config.naming.origin,
             came: Step::NONE,

@@ -8,7 +8,7 @@
 
 use super::flows::{Expected, Flow, Key};
 use crate::network::features::Instance;
-use crate::network::index::{MessageIdx, PortIdx, Queued};
+use crate::network::index::{LaneIdx, MessageIdx, PortIdx, Queued};
 use crate::network::packet::{Content, Message};
 use crate::network::port::{ActivePort, Arrival, kind};
 use crate::units::{Bytes, Instant};
@@ -115,9 +115,8 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     pub(in crate::network) fn hold_back(&mut self, now: Instant) {
         let mut lanes = self.port.waiting;
         while lanes != 0 {
-            #[allow(clippy::cast_possible_truncation, reason = "below 64")]
-            let lane = lanes.trailing_zeros() as u8;
-            let index = self.lanes[self.base + usize::from(lane)].head.message();
+            let lane = LaneIdx::first_of(lanes);
+            let index = self.lanes[self.base + lane.index()].head.message();
             let message = &self.in_flight.messages[index];
             if self.in_flight.is_notice(message) {
                 lanes &= lanes - 1;
@@ -138,9 +137,9 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
             self.dequeue(lane);
             if I::COUNTERS {
                 // It has waited for others until now.
-                self.lanes[self.base + usize::from(lane)].waited += now - offered;
+                self.lanes[self.base + lane.index()].waited += now - offered;
             }
-            if self.port.waiting >> lane & 1 == 0 {
+            if self.port.waiting & lane.bit() == 0 {
                 lanes &= lanes - 1;
             }
         }
@@ -149,7 +148,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     /// The arbiter of a NIC that paces has granted the next packet of a message, which is in no queue: the packet starts. The
     /// transport accounts it, and the next message of the flow that is held is released.
     #[cold]
-    pub(in crate::network) fn start_paced(&mut self, lane: u8, message: MessageIdx, now: Instant) {
+    pub(in crate::network) fn start_paced(&mut self, lane: LaneIdx, message: MessageIdx, now: Instant) {
         let record = &self.in_flight.messages[message];
         let notice = if let Content::Notice(notice) = record.content() { Some(notice) } else { None };
         let control = self.in_flight.is_notice(record);

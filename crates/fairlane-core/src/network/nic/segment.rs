@@ -2,7 +2,7 @@
 
 use crate::network::features::Instance;
 use crate::network::in_flight::InFlight;
-use crate::network::index::{MessageIdx, PacketIdx, PairIdx, Queued};
+use crate::network::index::{LaneIdx, MessageIdx, PacketIdx, PairIdx, Queued};
 use crate::network::packet::{Content, Message, Packet, PacketNumber};
 use crate::network::partition::Place;
 use crate::network::port::{ActivePort, kind};
@@ -11,7 +11,7 @@ use crate::routing::Step;
 impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     /// Makes the next packet of a message that is in no queue. Returns the packet, and whether the message has more.
     #[inline(always)]
-    pub(in crate::network) fn segment(&mut self, lane: u8, index: MessageIdx) -> (PacketIdx, bool) {
+    pub(in crate::network) fn segment(&mut self, lane: LaneIdx, index: MessageIdx) -> (PacketIdx, bool) {
         let InFlight { messages, packets, single_packet, control_packets, .. } = &mut *self.in_flight;
         let message = &mut messages[index];
         let owner = match message.content() {
@@ -62,7 +62,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
 
     /// A lost packet is retransmitted: the one that stands in the queue as this message.
     #[cold]
-    fn send_again(&mut self, lane: u8, index: MessageIdx, lost: PacketIdx) -> PacketIdx {
+    fn send_again(&mut self, lane: LaneIdx, index: MessageIdx, lost: PacketIdx) -> PacketIdx {
         let InFlight { messages, packets, .. } = &mut *self.in_flight;
         let Message { offered, .. } = messages.take(index);
         let packet = &mut packets[lost];

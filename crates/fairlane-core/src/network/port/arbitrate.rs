@@ -4,7 +4,7 @@ use super::queue::{PortQueues, QueueEntry};
 use super::{ActivePort, kind};
 use crate::ids::VirtualLane;
 use crate::network::features::Instance;
-use crate::network::index::{PacketIdx, Queued};
+use crate::network::index::{LaneIdx, PacketIdx, Queued};
 use crate::qos::arbiter::Lanes;
 use crate::units::{Bytes, Instant};
 
@@ -12,7 +12,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     /// The link is free: the arbiter picks a lane whose first packet has credits, and the packet is transmitted. If there is
     /// none, the port is stalled. Returns the lane, and the packet as it stood first in its queue: it may have left the shard.
     #[inline]
-    pub(super) fn arbitrate(&mut self, now: Instant) -> Option<(u8, QueueEntry)> {
+    pub(super) fn arbitrate(&mut self, now: Instant) -> Option<(LaneIdx, QueueEntry)> {
         let mut ready = self.ready();
         if ready != self.port.waiting || self.port.unusual != 0 {
             if self.down() {
@@ -41,7 +41,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
 
     /// The arbiter has granted a packet, or the next one of a message, which is in no queue: it starts.
     #[inline(always)]
-    pub(super) fn send(&mut self, lane: u8, queued: Queued, now: Instant) {
+    pub(super) fn send(&mut self, lane: LaneIdx, queued: Queued, now: Instant) {
         if KIND != kind::NIC {
             if self.config.has::<I>().marks {
                 self.mark(lane, queued.packet(), now);
@@ -66,7 +66,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
 
     /// A packet that has been taken from its queue starts: on the link, or, if that is down, nowhere.
     #[inline(always)]
-    pub(in crate::network) fn start(&mut self, lane: u8, packet: PacketIdx, now: Instant) {
+    pub(in crate::network) fn start(&mut self, lane: LaneIdx, packet: PacketIdx, now: Instant) {
         if self.down() {
             self.lose_started(lane, packet, now);
         } else {
@@ -80,23 +80,21 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         let (mut ready, mut waiting) = (0, self.port.waiting);
         let taken = self.pool_taken();
         while waiting != 0 {
-            #[allow(clippy::cast_possible_truncation, reason = "below 64")]
-            let lane = waiting.trailing_zeros() as u8;
+            let lane = LaneIdx::first_of(waiting);
             waiting &= waiting - 1;
             // The packet's size matters only if the lane has fewer credits than a full packet.
             let available = self.available(lane, taken);
             let fits = available >= self.config.fabric.full || self.first(lane).bytes <= available;
-            ready |= u64::from(fits) << lane;
+            ready |= u64::from(fits) << lane.0;
         }
         ready
     }
 
     /// The arbiter picks among the lanes that are ready.
     #[inline(always)]
-    fn pick(&mut self, ready: u64, now: Instant) -> u8 {
-        #[allow(clippy::cast_possible_truncation, reason = "below 64")]
-        let lowest = ready.trailing_zeros() as u8;
-        if ready == 1 << lowest {
+    fn pick(&mut self, ready: u64, now: Instant) -> LaneIdx {
+        let lowest = LaneIdx::first_of(ready);
+        if ready == lowest.bit() {
             let bytes = self.first(lowest).bytes;
             self.grant_single(lowest, bytes, now);
             lowest
@@ -105,15 +103,16 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         } else {
             #[allow(clippy::cast_possible_truncation, reason = "virtual lanes, at most 32")]
             let lane = self.ask_arbiter(ready as u32, ready, now);
-            self.grant(lane, lane.0, now);
-            lane.0
+            let (vl, lane) = (lane, LaneIdx(lane.0));
+            self.grant(vl, lane, now);
+            lane
         }
     }
 
     /// The arbiter picks a virtual lane; of its channels the one whose first packet has waited longest sends.
-    fn pick_channel(&mut self, ready: u64, now: Instant) -> u8 {
+    fn pick_channel(&mut self, ready: u64, now: Instant) -> LaneIdx {
         let config = self.config;
-        let among = |vl| config.fabric.lanes_of(vl).filter(|lane| ready >> lane & 1 == 1);
+        let among = |vl| config.fabric.lanes_of(vl).filter(|lane| ready & lane.bit() != 0);
         let vls = (0..config.fabric.virtual_lanes)
             .filter(|vl| among(VirtualLane(*vl)).next().is_some())
             .fold(0, |set, vl| set | 1 << vl);
@@ -140,16 +139,16 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
 
     /// The arbiter accounts the first packet of a lane to its virtual lane.
     #[inline]
-    fn grant(&mut self, vl: VirtualLane, lane: u8, now: Instant) {
+    fn grant(&mut self, vl: VirtualLane, lane: LaneIdx, now: Instant) {
         let bytes = self.first(lane).bytes;
         self.arbiter.sent(self.number.index(), vl, Bytes(u64::from(bytes)), now);
     }
 
     /// The arbiter accounts a packet of the only lane that is ready.
     #[inline(always)]
-    pub(super) fn grant_single(&mut self, lane: u8, bytes: u32, now: Instant) {
+    pub(super) fn grant_single(&mut self, lane: LaneIdx, bytes: u32, now: Instant) {
         if self.config.fabric.lanes > 1 {
-            let vl = if self.config.fabric.channels { self.config.fabric.vl_of(lane) } else { VirtualLane(lane) };
+            let vl = if self.config.fabric.channels { self.config.fabric.vl_of(lane) } else { VirtualLane(lane.0) };
             self.arbiter.serve_alone(self.number.index(), vl, Bytes(u64::from(bytes)), now);
         }
     }

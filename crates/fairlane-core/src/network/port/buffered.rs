@@ -3,7 +3,7 @@
 use super::queue::QueueEntry;
 use super::{ActivePort, kind};
 use crate::network::features::Instance;
-use crate::network::index::PacketIdx;
+use crate::network::index::{LaneIdx, PacketIdx};
 use crate::units::Instant;
 
 impl<I: Instance> ActivePort<'_, I, { kind::BUFFERED }> {
@@ -27,7 +27,7 @@ impl<I: Instance> ActivePort<'_, I, { kind::BUFFERED }> {
 
     /// If packets wait for the link and it is free, it picks a lane. Returns the lane and the packet that starts, none if the
     /// port is stalled; nothing if there was no choice to make.
-    pub fn decide(&mut self, now: Instant) -> Option<Option<(u8, QueueEntry)>> {
+    pub fn decide(&mut self, now: Instant) -> Option<Option<(LaneIdx, QueueEntry)>> {
         let free = self.port.waiting != 0 && !self.port.stalled && self.port.busy_until <= now;
         free.then(|| self.arbitrate(now))
     }

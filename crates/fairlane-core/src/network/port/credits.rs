@@ -7,7 +7,7 @@ use crate::network::credits::CreditReturn;
 use crate::network::fabric::Fabric;
 use crate::network::features::Instance;
 use crate::network::in_flight::InFlight;
-use crate::network::index::PortIdx;
+use crate::network::index::{LaneIdx, PortIdx};
 use crate::network::mail::Returned;
 use crate::network::partition::Place;
 use crate::units::Instant;
@@ -15,8 +15,8 @@ use crate::units::Instant;
 impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     /// A packet starts on the link: takes its credits.
     #[inline(always)]
-    pub fn take_credits(&mut self, lane: u8, bytes: u32) {
-        self.lanes[self.base + usize::from(lane)].credits.take(bytes);
+    pub fn take_credits(&mut self, lane: LaneIdx, bytes: u32) {
+        self.lanes[self.base + lane.index()].credits.take(bytes);
         if self.config.fabric.adaptive {
             if KIND == kind::NIC {
                 self.in_flight.occupancy.inject(self.number, lane, bytes);
@@ -34,8 +34,8 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
 
     /// The bytes that a lane can start now, if this much of the pool is taken: what is left of its reserved part and of the pool.
     #[inline(always)]
-    pub fn available(&self, lane: u8, taken: u32) -> u32 {
-        let credits = &self.lanes[self.base + usize::from(lane)].credits;
+    pub fn available(&self, lane: LaneIdx, taken: u32) -> u32 {
+        let credits = &self.lanes[self.base + lane.index()].credits;
         // The lane's own bytes in the pool are among those taken, and missing from what it holds.
         if self.config.has::<I>().pool {
             credits.held() + credits.pooled(&self.config.fabric) - taken
@@ -68,7 +68,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         let lanes = &mut self.lanes[self.base..][..self.config.fabric.lanes];
         let mut arrived = false;
         for lane in each_lane(self.port.waiting) {
-            arrived |= lanes[lane].credits.absorb_pending(now);
+            arrived |= lanes[lane.index()].credits.absorb_pending(now);
         }
         let returns = &mut self.in_flight.returns[self.number];
         if I::COUNTERS
@@ -83,7 +83,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
             returns.wakes = self.port.stalled;
             self.observation.stall_ended_by::<I>(self.number, self.port, job);
         }
-        returns.absorb(now, |lane, bytes| lanes[usize::from(lane)].credits.give(bytes)) | arrived
+        returns.absorb(now, |lane, bytes| lanes[lane.index()].credits.give(bytes)) | arrived
     }
 }
 
@@ -94,7 +94,7 @@ impl InFlight {
     #[inline(always)]
     pub fn return_credits(&mut self, config: &Config, lanes: &mut [Lane], returned: &Returned, opening: Instant) {
         let &Returned { port, lane, job, bytes, freed } = returned;
-        let credits = &mut lanes[port.index() * config.fabric.lanes + usize::from(lane)].credits;
+        let credits = &mut lanes[port.index() * config.fabric.lanes + lane.index()].credits;
         if !credits.return_pending(bytes, freed + config.fabric.longest, opening, config.conditions.sufficient) {
             let lanes = &mut lanes[port.index() * config.fabric.lanes..];
             let credit = CreditReturn { time: freed + config.conditions.latency(port), bytes, job, lane };
@@ -124,7 +124,7 @@ pub(in crate::network) fn pool_taken(lanes: &[Lane], fabric: &Fabric) -> u32 {
 #[cold]
 fn return_exactly(in_flight: &mut InFlight, lanes: &mut [Lane], port: PortIdx, credit: CreditReturn, opening: Instant) {
     let returns = &mut in_flight.returns[port];
-    returns.push(credit, opening, |lane, bytes| lanes[usize::from(lane)].credits.give(bytes));
+    returns.push(credit, opening, |lane, bytes| lanes[lane.index()].credits.give(bytes));
     if returns.wakes {
         in_flight.wake_port(port, credit.time);
     }

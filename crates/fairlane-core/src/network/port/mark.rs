@@ -3,27 +3,27 @@
 
 use super::{ActivePort, LaneMarking, each_lane, kind};
 use crate::network::features::Instance;
-use crate::network::index::PacketIdx;
+use crate::network::index::{LaneIdx, PacketIdx};
 use crate::network::packet::Packet;
 use crate::network::transport::{Marking, MarkingOutputs};
 use crate::rng::draw;
 use crate::units::Instant;
 
 impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
-    fn marking(&mut self, lane: u8) -> &mut LaneMarking {
-        &mut self.in_flight.marking[self.base + usize::from(lane)]
+    fn marking(&mut self, lane: LaneIdx) -> &mut LaneMarking {
+        &mut self.in_flight.marking[self.base + lane.index()]
     }
 
     /// A packet joins the queue of a lane.
     #[cold]
-    pub(super) fn count_joined(&mut self, lane: u8, packet: PacketIdx) {
+    pub(super) fn count_joined(&mut self, lane: LaneIdx, packet: PacketIdx) {
         let bytes = u64::from(self.in_flight.packets[packet].bytes);
         self.marking(lane).queued += bytes;
     }
 
     /// A packet leaves the queue of a lane.
     #[cold]
-    pub(in crate::network) fn count_left(&mut self, lane: u8, packet: PacketIdx) {
+    pub(in crate::network) fn count_left(&mut self, lane: LaneIdx, packet: PacketIdx) {
         let bytes = u64::from(self.in_flight.packets[packet].bytes);
         self.marking(lane).queued -= bytes;
     }
@@ -32,8 +32,8 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     #[cold]
     pub(super) fn note_shortage(&mut self, ready: u64, now: Instant) {
         for lane in each_lane(self.port.waiting) {
-            let marking = &mut self.in_flight.marking[self.base + lane];
-            let short = ready >> lane & 1 == 0;
+            let marking = &mut self.in_flight.marking[self.base + lane.index()];
+            let short = ready & lane.bit() == 0;
             if short || marking.short {
                 marking.short_until = now;
                 marking.was_short = true;
@@ -44,7 +44,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
 
     /// A packet that has left its queue is about to start at `now`: marks it if its transport has that.
     #[cold]
-    pub(super) fn mark(&mut self, lane: u8, packet: PacketIdx, now: Instant) {
+    pub(super) fn mark(&mut self, lane: LaneIdx, packet: PacketIdx, now: Instant) {
         let config = self.config;
         let Packet { bytes, time: joined, job, .. } = self.in_flight.packets[packet];
         let bytes = u64::from(bytes);

@@ -6,7 +6,7 @@ use crate::ids::{JobId, VirtualLane};
 use crate::network::config::Config;
 use crate::network::features::Instance;
 use crate::network::in_flight::InFlight;
-use crate::network::index::{MessageIdx, Queued};
+use crate::network::index::{LaneIdx, MessageIdx, Queued};
 use crate::network::parameters::Turns;
 use crate::qos::arbiter::Queues;
 use crate::units::{Bytes, Instant, Picoseconds};
@@ -17,7 +17,7 @@ pub(in crate::network) struct QueueEntry {
     pub time: Instant,
     /// On the wire.
     pub bytes: u32,
-    pub lane: u8,
+    pub lane: LaneIdx,
     pub job: JobId,
     pub next: Queued,
 }
@@ -49,7 +49,7 @@ pub(super) struct PortQueues<'a, const KIND: u8> {
 
 impl<const KIND: u8> PortQueues<'_, KIND> {
     fn queues(&self, vl: VirtualLane) -> impl Iterator<Item = &Lane> {
-        self.config.fabric.lanes_of(vl).map(|lane| &self.lanes[usize::from(lane)])
+        self.config.fabric.lanes_of(vl).map(|lane| &self.lanes[lane.index()])
     }
 
     /// Bytes on the wire of all that is left to send of what stands in a queue.
@@ -104,8 +104,8 @@ impl<const KIND: u8> Queues for PortQueues<'_, KIND> {
     }
 
     fn since_injection(&self, lane: VirtualLane) -> Picoseconds {
-        let ready = self.config.fabric.lanes_of(lane).filter(|lane| self.ready >> lane & 1 == 1);
-        let heads = ready.map(|lane| self.lanes[usize::from(lane)].head);
+        let ready = self.config.fabric.lanes_of(lane).filter(|lane| self.ready & lane.bit() != 0);
+        let heads = ready.map(|lane| self.lanes[lane.index()].head);
         let next = heads.min_by_key(|head| entry::<KIND>(self.in_flight, self.config, *head).time);
         let offered = next.map(|head| match KIND {
             kind::NIC => self.in_flight.messages[head.message()].offered,
@@ -158,33 +158,33 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     pub(in crate::network) fn enqueue(&mut self, queued: Queued, entry: &QueueEntry) {
         let &QueueEntry { time, lane, job, .. } = entry;
         self.append(lane, queued);
-        let queue = &mut self.lanes[self.base + usize::from(lane)];
+        let queue = &mut self.lanes[self.base + lane.index()];
         self.observation.enqueued::<I>(self.number, self.port, queue, job, time);
     }
 
     /// A message of which a packet has just started goes to the end of its lane's queue, and offers its next packet once
     /// the link is free.
-    pub(in crate::network) fn requeue(&mut self, lane: u8, message: MessageIdx) {
+    pub(in crate::network) fn requeue(&mut self, lane: LaneIdx, message: MessageIdx) {
         let record = &mut self.in_flight.messages[message];
         record.offered = self.port.busy_until;
         let job = record.job;
         self.append(lane, message.into());
-        self.observation.requeued::<I>(self.port, &mut self.lanes[self.base + usize::from(lane)], job);
+        self.observation.requeued::<I>(self.port, &mut self.lanes[self.base + lane.index()], job);
     }
 
     #[inline(always)]
-    fn append(&mut self, lane: u8, queued: Queued) {
+    fn append(&mut self, lane: LaneIdx, queued: Queued) {
         self.set_next(queued, Queued::NONE);
-        let queue = &mut self.lanes[self.base + usize::from(lane)];
+        let queue = &mut self.lanes[self.base + lane.index()];
         let tail = std::mem::replace(&mut queue.tail, queued);
         queue.depth += 1;
         if KIND != kind::NIC && self.config.has::<I>().measures_queues {
             self.count_joined(lane, queued.packet());
         }
-        let queue = &mut self.lanes[self.base + usize::from(lane)];
+        let queue = &mut self.lanes[self.base + lane.index()];
         if tail.is_none() {
             queue.head = queued;
-            self.port.waiting |= 1 << lane;
+            self.port.waiting |= lane.bit();
         } else {
             self.set_next(tail, queued);
         }
@@ -192,8 +192,8 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
 
     /// Takes the first packet (message, at a NIC) of a lane's queue.
     #[inline]
-    pub(in crate::network) fn dequeue(&mut self, lane: u8) -> Queued {
-        let queue = &mut self.lanes[self.base + usize::from(lane)];
+    pub(in crate::network) fn dequeue(&mut self, lane: LaneIdx) -> Queued {
+        let queue = &mut self.lanes[self.base + lane.index()];
         let queued = queue.head;
         let (next, job): (Queued, JobId) = if KIND == kind::NIC {
             let message = &self.in_flight.messages[queued.message()];
@@ -207,10 +207,10 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         if KIND != kind::NIC && self.config.has::<I>().measures_queues {
             self.count_left(lane, queued.packet());
         }
-        let queue = &mut self.lanes[self.base + usize::from(lane)];
+        let queue = &mut self.lanes[self.base + lane.index()];
         if next.is_none() {
             queue.tail = Queued::NONE;
-            self.port.waiting &= !(1 << lane);
+            self.port.waiting &= !(lane.bit());
         }
         self.observation.dequeued::<I>(self.port, job);
         queued
@@ -218,7 +218,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
 
     /// Bytes on the wire, and the time of joining, of the first packet of a lane's queue.
     #[inline]
-    pub(super) fn first(&self, lane: u8) -> QueueEntry {
-        self.entry(self.lanes[self.base + usize::from(lane)].head)
+    pub(super) fn first(&self, lane: LaneIdx) -> QueueEntry {
+        self.entry(self.lanes[self.base + lane.index()].head)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::ids::JobId;
 use crate::network::credits::Credits;
-use crate::network::index::Queued;
+use crate::network::index::{LaneIdx, Queued};
 use crate::observe::Waiters;
 use crate::units::{Instant, Picoseconds};
 
@@ -116,10 +116,10 @@ pub(in crate::network) struct LaneMarking {
 pub(in crate::network) type Arrival = (Instant, u64, Queued);
 
 /// The lanes of a set.
-pub(in crate::network) fn each_lane(mut set: u64) -> impl Iterator<Item = usize> {
+pub(in crate::network) fn each_lane(mut set: u64) -> impl Iterator<Item = LaneIdx> {
     std::iter::from_fn(move || {
-        let lane = set.trailing_zeros();
+        let lane = (set != 0).then(|| LaneIdx::first_of(set));
         set &= set.wrapping_sub(1);
-        (lane < u64::BITS).then_some(lane as usize)
+        lane
     })
 }

@@ -4,7 +4,7 @@
 use super::{ActivePort, kind};
 use crate::ids::{HostId, LinkId};
 use crate::network::features::Instance;
-use crate::network::index::{PacketIdx, PortIdx};
+use crate::network::index::{LaneIdx, PacketIdx, PortIdx};
 use crate::network::mail::Returned;
 use crate::network::naming::NO_SWITCH;
 use crate::network::observation::Transmission;
@@ -15,7 +15,7 @@ use crate::units::{Bytes, Instant, Picoseconds};
 impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     /// A packet that is in no queue, and that the arbiter has granted, starts on the link.
     #[inline(always)]
-    pub(in crate::network) fn transmit(&mut self, lane: u8, index: PacketIdx, now: Instant) {
+    pub(in crate::network) fn transmit(&mut self, lane: LaneIdx, index: PacketIdx, now: Instant) {
         let config = self.config;
         let packet = &mut self.in_flight.packets[index];
         let (bytes, job, joined, held, credited) =
@@ -53,12 +53,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         self.take_credits(lane, bytes);
         let taken = done - now;
         let sent = Transmission { packet: index, time: now, bytes, job, wire_time: taken, waited: now - joined };
-        self.observation.transmitted::<I>(
-            self.number,
-            self.port,
-            &mut self.lanes[self.base + usize::from(lane)],
-            &sent,
-        );
+        self.observation.transmitted::<I>(self.number, self.port, &mut self.lanes[self.base + lane.index()], &sent);
         if config.has::<I>().details {
             let upstream = upstream.map(|link| config.fabric.onward_place(link, held));
             self.observation.detail(self.in_flight, (self.number, lane), &sent, upstream);

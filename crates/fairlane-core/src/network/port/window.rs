@@ -13,7 +13,8 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     pub fn pass(&mut self, first: &mut Queued, until: Instant) -> bool {
         let entry = self.entry(*first);
         let now = entry.time.max(self.port.busy_until);
-        let decides = self.port.waiting != 0 && (self.port.stalled || self.port.busy_until < until);
+        // A port that is stalled has been free since before.
+        let decides = self.port.waiting != 0 && self.port.busy_until < until;
         if decides || entry.next.is_some() || self.paces() || self.config.has::<I>().loses {
             return false;
         }
@@ -28,9 +29,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         }
         self.observation.waited_for_link::<I>(self.number, self.port, entry.job, now - entry.time);
         self.grant_single(entry.lane, entry.bytes, now);
-        if self.pair_of(*first).is_some() {
-            self.goes_first(*first);
-        }
+        self.goes_first(*first);
         self.send(entry.lane, std::mem::replace(first, Queued::NONE), now);
         self.port.waiting == 0
     }
@@ -60,6 +59,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     }
 
     /// Makes all decisions before `until`, given in order all that arrives by then.
+    #[inline(always)]
     pub fn advance(&mut self, until: Instant, arrivals: &mut Vec<Arrival>) {
         let mut taken = 0;
         loop {
@@ -143,7 +143,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         if I::COUNTERS && span > Picoseconds::ZERO {
             self.port.idle_stalled += span;
             for lane in each_lane(self.port.waiting) {
-                self.lanes[self.base + lane].stalled += span;
+                self.lanes[self.base + lane.index()].stalled += span;
             }
             self.port.waiters.stalled(span.0);
             self.in_flight.returns[self.number].uncharged |= self.port.waiting;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::super::allocator::{Allocator, CrossbarRequest};
 use super::window::ActiveSwitch;
 use crate::network::features::Instance;
+use crate::network::index::LaneIdx;
 use crate::units::{Bytes, Instant};
 
 /// A choice among several: the lowest is taken.
@@ -27,7 +28,7 @@ impl<I: Instance> ActiveSwitch<'_, I> {
                     self.crossbar.inputs[input as usize].line.pointer = next(output, self.crossbar.outputs.len());
                 }
                 self.crossbar.inputs[input as usize].lane = u32::from(lane) + 1;
-                self.cross(input, output, lane, now);
+                self.cross(input, output, LaneIdx(lane), now);
             }
             let taken =
                 |it: &CrossbarRequest| matches.iter().any(|one| one.input == it.input || one.output == it.output);
@@ -45,18 +46,17 @@ impl<I: Instance> ActiveSwitch<'_, I> {
             }
             let mut waiting = input.waiting;
             while waiting != 0 {
-                #[allow(clippy::cast_possible_truncation, reason = "below 64")]
-                let lane = waiting.trailing_zeros() as u8;
+                let lane = LaneIdx::first_of(waiting);
                 waiting &= waiting - 1;
-                for packet in crossbar.heads(number as usize * lanes + usize::from(lane)) {
+                for packet in crossbar.heads(number as usize * lanes + lane.index()) {
                     let packet = &self.shard.in_flight.packets[packet];
                     let output = crossbar.output_of(packet);
-                    let room = &crossbar.rooms[output as usize * lanes + usize::from(packet.lane)];
+                    let room = &crossbar.rooms[output as usize * lanes + packet.lane.index()];
                     if crossbar.outputs[output as usize].busy_until <= now && packet.bytes <= room.free {
                         self.requests.push(CrossbarRequest {
                             input: number,
                             output,
-                            lane,
+                            lane: lane.0,
                             joined: packet.time,
                             injected: packet.offered,
                             bytes: Bytes(u64::from(packet.bytes)),

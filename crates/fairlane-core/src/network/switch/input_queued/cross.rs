@@ -3,7 +3,7 @@
 use super::crossbar::Event;
 use super::window::ActiveSwitch;
 use crate::network::features::Instance;
-use crate::network::index::{PacketIdx, PortIdx};
+use crate::network::index::{LaneIdx, PacketIdx, PortIdx};
 use crate::network::mail::Returned;
 use crate::network::packet::Packet;
 use crate::network::shard::Shard;
@@ -11,7 +11,7 @@ use crate::units::{Bytes, Instant};
 
 impl<I: Instance> ActiveSwitch<'_, I> {
     /// The first packet from an input's lane to an output starts to cross.
-    pub(super) fn cross(&mut self, input: u32, output: u32, lane: u8, now: Instant) {
+    pub(super) fn cross(&mut self, input: u32, output: u32, lane: LaneIdx, now: Instant) {
         let index = self.dequeue(input, output, lane, now);
         let Shard { config, in_flight, .. } = &*self.shard;
         let packet = &in_flight.packets[index];
@@ -23,7 +23,7 @@ impl<I: Instance> ActiveSwitch<'_, I> {
         let end = tail.max(now + self.crossbar.rate.serialization(Bytes(u64::from(bytes))));
         let wire_time = config.conditions.wire_time(self.crossbar.link_of(output), bytes);
         let join = now.max(Instant(end.0.saturating_sub(wire_time.0)));
-        let room = output as usize * config.fabric.lanes + usize::from(packet.lane);
+        let room = output as usize * config.fabric.lanes + packet.lane.index();
         self.crossbar.rooms[room].free -= bytes;
         for line in [&mut self.crossbar.inputs[input as usize].line, &mut self.crossbar.outputs[output as usize]] {
             (line.busy_until, line.job) = (end, Some(job));
@@ -40,15 +40,15 @@ impl<I: Instance> ActiveSwitch<'_, I> {
     }
 
     /// Takes the first packet from an input's lane to an output.
-    fn dequeue(&mut self, input: u32, output: u32, lane: u8, now: Instant) -> PacketIdx {
-        let place = input as usize * self.shard.config.fabric.lanes + usize::from(lane);
+    fn dequeue(&mut self, input: u32, output: u32, lane: LaneIdx, now: Instant) -> PacketIdx {
+        let place = input as usize * self.shard.config.fabric.lanes + lane.index();
         let packets = &self.shard.in_flight.packets;
         let to = |packet: PacketIdx| self.crossbar.output_of(&packets[packet]);
         let queues = &self.crossbar.queues[place];
         let at = queues.iter().position(|queue| to(queue.head) == output).expect("invariant: a queue has requested");
         let index = queues[at].head;
         let Packet { next, job, lane: room, .. } = packets[index];
-        let room = &self.crossbar.rooms[output as usize * self.shard.config.fabric.lanes + usize::from(room)];
+        let room = &self.crossbar.rooms[output as usize * self.shard.config.fabric.lanes + room.index()];
         // What it lacked last: of things released at the same time the output, then the input.
         let (from, to) = (&self.crossbar.inputs[input as usize].line, &self.crossbar.outputs[output as usize]);
         let lacked = [(room.released, room.job), (from.busy_until, from.job), (to.busy_until, to.job)];
@@ -61,7 +61,7 @@ impl<I: Instance> ActiveSwitch<'_, I> {
         if next.is_none() {
             self.crossbar.queues[place].swap_remove(at);
             if self.crossbar.queues[place].is_empty() {
-                self.crossbar.inputs[input as usize].waiting &= !(1 << lane);
+                self.crossbar.inputs[input as usize].waiting &= !(lane.bit());
             }
         }
         index

@@ -7,7 +7,7 @@ use super::{InputQueued, InputQueues};
 use crate::ids::{JobId, LinkId, SwitchId};
 use crate::kernel::{Indexed, NONE};
 use crate::network::config::Config;
-use crate::network::index::{PacketIdx, PortIdx, SwitchIdx};
+use crate::network::index::{LaneIdx, PacketIdx, PortIdx, SwitchIdx};
 use crate::network::packet::Packet;
 use crate::observe::Waiters;
 use crate::topology::Vertex;
@@ -101,7 +101,7 @@ pub(in crate::network) enum Event {
     /// A packet that has crossed joins the queue of its output port.
     Join { packet: PacketIdx },
     /// The tail of a packet leaves an output, whose link is free then.
-    Left { output: u32, lane: u8, bytes: u32, job: JobId },
+    Left { output: u32, lane: LaneIdx, bytes: u32, job: JobId },
     /// Credits arrive at an output port.
     Credit { output: u32 },
 }

@@ -89,7 +89,7 @@ impl<I: Instance> ActiveSwitch<'_, I> {
             Event::Join { packet } => self.join(packet, now),
             Event::Left { output, lane, bytes, job } => {
                 let lanes = self.shard.config.fabric.lanes;
-                let room = &mut self.crossbar.rooms[output as usize * lanes + usize::from(lane)];
+                let room = &mut self.crossbar.rooms[output as usize * lanes + lane.index()];
                 room.free += bytes;
                 (room.released, room.job) = (now, Some(job));
                 self.crossbar.changed |= bytes > 0;
@@ -148,8 +148,8 @@ impl<I: Instance> ActiveSwitch<'_, I> {
         let (lane, job) = (packet.held, packet.job);
         let input = self.input_of[packet.came.link()] as usize;
         let params = config.fabric.input_queued.as_ref().expect("invariant: the switch is input-queued");
-        self.crossbar.inputs[input].waiting |= 1 << lane;
-        let queue = self.crossbar.queue(input * config.fabric.lanes + usize::from(lane), output, params.queues);
+        self.crossbar.inputs[input].waiting |= lane.bit();
+        let queue = self.crossbar.queue(input * config.fabric.lanes + lane.index(), output, params.queues);
         let tail = std::mem::replace(&mut queue.tail, index);
         if tail.is_none() {
             queue.head = index;
