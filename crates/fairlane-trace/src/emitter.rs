@@ -7,6 +7,37 @@ use fairlane_core::units::{Bytes, Picoseconds};
 
 use crate::{Bound, Iteration, Options};
 
+/// Makes a reader of a rank's records the source of its operations: a `step` reads some into the emitter `out`, and returns
+/// whether there are more in this pass.
+macro_rules! read_in_steps {
+    ($reader:ty) => {
+        impl fairlane_core::program::Source for $reader {
+            fn ahead(&mut self) -> Result<&[fairlane_core::program::Op], String> {
+                while self.out.ahead().is_empty() && !self.state.finished {
+                    self.out.forget();
+                    if !self.step().map_err(|e| e.to_string())? {
+                        self.end_pass().map_err(|e| e.to_string())?;
+                    }
+                }
+                Ok(self.out.ahead())
+            }
+
+            fn pass(&mut self, count: usize) {
+                self.out.pass(count);
+            }
+
+            fn current(&self) -> Option<&fairlane_core::program::Op> {
+                self.out.current()
+            }
+
+            fn boxed_clone(&self) -> Box<dyn fairlane_core::program::Source> {
+                Box::new(self.clone())
+            }
+        }
+    };
+}
+pub(crate) use read_in_steps;
+
 /// Collects the operations of a rank.
 #[derive(Clone)]
 pub struct Emitter {

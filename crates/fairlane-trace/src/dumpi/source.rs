@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fairlane_core::program::{Collective, Comm, CommHandle, Op, P2p, RequestId, Rma, Source};
+use fairlane_core::program::{Collective, Comm, CommHandle, Op, P2p, RequestId, Rma};
 
 use super::calls::Call;
 use super::collectives;
@@ -15,7 +15,7 @@ use super::requests::Requests;
 use super::sizes::Sizes;
 use super::windows::Windows;
 use crate::Options;
-use crate::emitter::Emitter;
+use crate::emitter::{Emitter, read_in_steps};
 use crate::error::TraceError;
 use crate::lookahead::Lookahead;
 use crate::slots::Slots;
@@ -211,26 +211,4 @@ impl RankReader {
     }
 }
 
-impl Source for RankReader {
-    fn ahead(&mut self) -> Result<&[Op], String> {
-        while self.out.ahead().is_empty() && !self.state.finished {
-            self.out.forget();
-            if !self.step().map_err(|e| e.to_string())? {
-                self.end_pass().map_err(|e| e.to_string())?;
-            }
-        }
-        Ok(self.out.ahead())
-    }
-
-    fn pass(&mut self, count: usize) {
-        self.out.pass(count);
-    }
-
-    fn current(&self) -> Option<&Op> {
-        self.out.current()
-    }
-
-    fn boxed_clone(&self) -> Box<dyn Source> {
-        Box::new(self.clone())
-    }
-}
+read_in_steps!(RankReader);

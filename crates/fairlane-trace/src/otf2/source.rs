@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use fairlane_core::ids::Rank;
-use fairlane_core::program::{COMM_SELF, COMM_WORLD, Comm, CommHandle, Op, P2p, RequestId, Source};
+use fairlane_core::program::{COMM_SELF, COMM_WORLD, Comm, CommHandle, Op, P2p, RequestId};
 
 use super::completions::{Completions, Got};
 use super::definitions::{Definitions, Members, Region};
@@ -15,7 +15,7 @@ use super::messages::Probed;
 use super::needs::{self, Need};
 use super::one_sided::Windows;
 use crate::Options;
-use crate::emitter::Emitter;
+use crate::emitter::{Emitter, read_in_steps};
 use crate::error::TraceError;
 use crate::lookahead::{Lookahead, Outcome};
 use crate::slots::Slots;
@@ -421,26 +421,4 @@ impl RankReader {
     }
 }
 
-impl Source for RankReader {
-    fn ahead(&mut self) -> Result<&[Op], String> {
-        while self.out.ahead().is_empty() && !self.state.finished {
-            self.out.forget();
-            if !self.step().map_err(|e| e.to_string())? {
-                self.end_pass().map_err(|e| e.to_string())?;
-            }
-        }
-        Ok(self.out.ahead())
-    }
-
-    fn pass(&mut self, count: usize) {
-        self.out.pass(count);
-    }
-
-    fn current(&self) -> Option<&Op> {
-        self.out.current()
-    }
-
-    fn boxed_clone(&self) -> Box<dyn Source> {
-        Box::new(self.clone())
-    }
-}
+read_in_steps!(RankReader);
