@@ -166,7 +166,7 @@ impl<const SETS: usize, D: Copy> Calendar<SETS, D> {
         }
     }
 
-    /// Has a member of a set run in a window that is less than [`SLOTS`] after the open one.
+    /// Has a member of a set run in one of the windows that have bit sets: the open one or one of the 63 after it.
     #[inline(always)]
     pub fn wake_near(&mut self, set: usize, member: impl Index, window: u64) {
         debug_assert!(window - self.window < SLOTS, "window {window} is not near {}", self.window);
@@ -174,7 +174,7 @@ impl<const SETS: usize, D: Copy> Calendar<SETS, D> {
         self.need(window);
     }
 
-    /// Opens a window that is less than [`SLOTS`] after the open one, whether or not a member of a set runs in it.
+    /// Has one of the same windows open, whether or not a member of a set runs in it.
     #[inline(always)]
     pub fn need(&mut self, window: u64) {
         self.occupied |= 1 << (window % SLOTS);

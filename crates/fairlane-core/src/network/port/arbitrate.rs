@@ -1,6 +1,6 @@
 //! Arbitration: which lane sends when the link is free.
 
-use super::queue::{PortQueues, QueueEntry};
+use super::queue::PortQueues;
 use super::{ActivePort, kind};
 use crate::ids::VirtualLane;
 use crate::network::features::Instance;
@@ -9,10 +9,10 @@ use crate::qos::arbiter::Lanes;
 use crate::units::{Bytes, Instant};
 
 impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
-    /// The link is free: the arbiter picks a lane whose first packet has credits, and the packet is transmitted. If there is
-    /// none, the port is stalled. Returns the lane, and the packet as it stood first in its queue: it may have left the shard.
+    /// The link is free: the arbiter picks a lane whose first packet has credits, and the packet leaves its queue. If there is
+    /// none, the port is stalled.
     #[inline]
-    pub(super) fn arbitrate(&mut self, now: Instant) -> Option<(LaneIdx, QueueEntry)> {
+    pub(super) fn arbitrate(&mut self, now: Instant) -> Option<(LaneIdx, Queued)> {
         let mut ready = self.ready();
         if ready != self.port.waiting || self.port.unusual != 0 {
             if self.down() {
@@ -33,10 +33,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
             return None;
         }
         let lane = self.pick(ready, now);
-        let first = self.first(lane);
-        let queued = self.dequeue(lane);
-        self.send(lane, queued, now);
-        Some((lane, first))
+        Some((lane, self.dequeue(lane)))
     }
 
     /// The arbiter has granted a packet, or the next one of a message, which is in no queue: it starts.

@@ -25,10 +25,15 @@ impl<I: Instance> ActivePort<'_, I, { kind::BUFFERED }> {
         awaited
     }
 
-    /// If packets wait for the link and it is free, it picks a lane. Returns the lane and the packet that starts, none if the
-    /// port is stalled; nothing if there was no choice to make.
+    /// If packets wait for the link and it is free, it picks a lane. Returns the lane and the packet that starts, as it stood in
+    /// its queue, none if the port is stalled; nothing if there was no choice to make.
     pub fn decide(&mut self, now: Instant) -> Option<Option<(LaneIdx, QueueEntry)>> {
         let free = self.port.waiting != 0 && !self.port.stalled && self.port.busy_until <= now;
-        free.then(|| self.arbitrate(now))
+        let decided = free.then(|| self.arbitrate(now))?;
+        Some(decided.map(|(lane, queued)| {
+            let entry = self.entry(queued);
+            self.send(lane, queued, now);
+            (lane, entry)
+        }))
     }
 }

@@ -89,8 +89,10 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
                 self.hold_back(now);
             }
             // All may be held back, given up, or lost.
-            if self.port.waiting != 0 {
-                self.arbitrate(now);
+            if self.port.waiting != 0
+                && let Some((lane, queued)) = self.arbitrate(now)
+            {
+                self.send(lane, queued, now);
             }
         }
     }
