@@ -23,7 +23,7 @@ pub fn unpack(archive: &Path, into: &TempDir) -> PathBuf {
     into.path().join(name)
 }
 
-/// All archives here, and in the directory that `FAIRLANE_TRACES` names.
+/// All archives of MPI recordings here, and in the directory that `FAIRLANE_TRACES` names.
 fn archives() -> Vec<PathBuf> {
     let more = std::env::var_os("FAIRLANE_TRACES").map(PathBuf::from);
     let mut found: Vec<PathBuf> = [Some(data()), more]
@@ -31,6 +31,7 @@ fn archives() -> Vec<PathBuf> {
         .flatten()
         .flat_map(|directory| std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()))
         .filter(|path| path.to_str().unwrap().ends_with(".tar.zst"))
+        .filter(|path| !path.file_name().unwrap().to_str().unwrap().starts_with("chakra_"))
         .collect();
     found.sort_by_key(|path| path.file_name().unwrap().to_owned());
     found.dedup_by_key(|path| path.file_name().unwrap().to_owned());

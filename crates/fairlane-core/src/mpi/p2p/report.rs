@@ -3,9 +3,8 @@
 
 use std::cmp::Reverse;
 
-use super::request::{NamedRequest, PENDING, Quorum, Request, Wait};
+use super::request::{NamedRequest, PENDING, Quorum, Reports, Request, SOURCE, Wait};
 use super::transfer::Stage;
-use crate::kernel::NONE;
 use crate::mpi::collective::nonblocking::{ORDERS, rank_of_step, step_key};
 use crate::mpi::messaging::{Messaging, Over};
 use crate::mpi::rank::{Activity, Blocked, NEVER};
@@ -13,26 +12,13 @@ use crate::observe::call_of;
 use crate::program::{Op, RequestId};
 use crate::units::Picoseconds;
 
-/// [`Request::owner`]: the completion is reported to the source.
-pub(in crate::mpi) const SOURCE: u32 = NONE - 1;
-
-/// The requests of a rank whose completion is reported to its source.
-#[derive(Clone, Debug, Default)]
-pub(in crate::mpi) struct Reports {
-    /// Slots of complete requests that no wait has ended yet, in the order of their completion.
-    complete: Vec<u32>,
-    /// Names of those that a wait has ended, until the source is told.
-    pub ended: Vec<RequestId>,
-    /// How much work is under way on devices.
-    offloaded: u32,
-}
-
 impl Messaging {
     fn reports(&mut self, rank: u32) -> &mut Reports {
         self.rank(rank).needed().reports.get_or_insert_default()
     }
 
     /// [`Op::Offload`]: the work takes as much longer as a computation on a host that is slow.
+    #[inline(never)]
     pub fn offload(&mut self, rank: u32, op: &Op, span: Picoseconds, name: RequestId, now: u64) -> Over {
         let at = self.compute(rank, op, span, now)?;
         let state = self.rank(rank);
@@ -51,6 +37,7 @@ impl Messaging {
     }
 
     /// Work on a device is complete.
+    #[inline(never)]
     pub fn end_offloaded(&mut self, key: u64, slot: u32, at: u64) {
         let rank = rank_of_step(key);
         self.count_arrival(self.ranks[rank as usize].job, true);
@@ -59,6 +46,7 @@ impl Messaging {
     }
 
     /// [`crate::program::P2p::Report`].
+    #[inline(never)]
     pub fn ask_for_report(&mut self, rank: u32, op: &Op, name: RequestId, now: u64) -> Over {
         let NamedRequest::Open(slot, request) = self.rank(rank).requests.named(name) else {
             return Err(self.misuse(rank, op, format!("no request {name}")));
@@ -71,6 +59,7 @@ impl Messaging {
     }
 
     /// [`crate::program::P2p::WaitReport`]: computation while a device works, else a wait.
+    #[inline(never)]
     pub fn wait_for_report(&mut self, rank: u32, op: &Op, now: u64) -> (Activity, Over) {
         let Reports { complete, offloaded, .. } = self.reports(rank);
         let missing = u32::from(complete.is_empty());
@@ -81,6 +70,7 @@ impl Messaging {
     }
 
     /// A request that is to be reported is complete.
+    #[inline(never)]
     pub fn report_completion(&mut self, rank: u32, slot: u32, now: u64) {
         self.reports(rank).complete.push(slot);
         if let Blocked::Requests(wait @ Wait { quorum: Quorum::Reported, .. }) = self.ranks[rank as usize].blocked {
@@ -89,6 +79,7 @@ impl Messaging {
     }
 
     /// The wait of `rank` ends all requests that are complete and to be reported: they are what it has waited for.
+    #[inline(never)]
     pub fn take_reports(&mut self, rank: u32) {
         let complete = std::mem::take(&mut self.reports(rank).complete);
         let requests = &self.ranks[rank as usize].requests;

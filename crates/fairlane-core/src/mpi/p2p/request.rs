@@ -242,6 +242,20 @@ impl Others {
     }
 }
 
+/// [`Request::owner`]: the completion is reported to the source.
+pub(in crate::mpi) const SOURCE: u32 = NONE - 1;
+
+/// The requests of a rank whose completion is reported to its source.
+#[derive(Clone, Debug, Default)]
+pub(in crate::mpi) struct Reports {
+    /// Slots of complete requests that no wait has ended yet, in the order of their completion.
+    pub complete: Vec<u32>,
+    /// Names of those that a wait has ended, until the source is told.
+    pub ended: Vec<RequestId>,
+    /// How much work is under way on devices.
+    pub offloaded: u32,
+}
+
 /// How much of a list of requests a wait asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::mpi) enum Quorum {

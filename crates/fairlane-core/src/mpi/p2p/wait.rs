@@ -2,8 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::report::SOURCE;
-use super::request::{PENDING, Quorum, Request, Wait};
+use super::request::{PENDING, Quorum, Request, SOURCE, Wait};
 use super::transfer::Stage;
 use crate::kernel::NONE;
 use crate::mpi::collective::nonblocking::{self, Operation};
@@ -39,21 +38,8 @@ impl Messaging {
 
     /// The wait of `rank` is over.
     pub fn end_wait(&mut self, rank: u32, wait: Wait, now: u64) {
-        if wait.quorum == Quorum::Reported {
-            self.take_reports(rank);
-        }
-        let RankState { requests, awaited, blocked, .. } = &mut self.ranks[rank as usize];
-        *blocked = Blocked::Not;
-        if matches!(wait.quorum, Quorum::Any | Quorum::Some) {
-            let mut taken = false;
-            awaited.retain(|slot| {
-                let request = requests.get_mut(*slot);
-                request.waited = false;
-                let ends = request.complete_at != PENDING && !(taken && wait.quorum == Quorum::Any);
-                taken |= ends;
-                ends
-            });
-        }
+        self.ranks[rank as usize].blocked = Blocked::Not;
+        let waited = wait.quorum == Quorum::All || self.choose_awaited(rank, wait.quorum);
         let end = now.max(wait.since);
         let message = if self.record.is_some() { self.record_ended(rank, end) } else { None };
         let RankState { requests, awaited, .. } = &mut self.ranks[rank as usize];
@@ -66,11 +52,29 @@ impl Messaging {
             }
         }
         awaited.clear();
-        // While a device works the rank computes; it does not wait.
-        if wait.quorum != Quorum::Reported || self.ranks[rank as usize].activity != Activity::Compute {
+        if waited {
             self.account_wait(rank, (wait.since, end), partner_at, message);
         }
         self.resume(rank, end + receives * self.parameters.receive_overhead.0);
+    }
+
+    /// Leaves in `awaited` what a wait for less than all ends. Returns whether the rank has waited: while a device works it computes.
+    #[inline(never)]
+    fn choose_awaited(&mut self, rank: u32, quorum: Quorum) -> bool {
+        if quorum == Quorum::Reported {
+            self.take_reports(rank);
+            return self.ranks[rank as usize].activity != Activity::Compute;
+        }
+        let RankState { requests, awaited, .. } = &mut self.ranks[rank as usize];
+        let mut taken = false;
+        awaited.retain(|slot| {
+            let request = requests.get_mut(*slot);
+            request.waited = false;
+            let ends = request.complete_at != PENDING && !(taken && quorum == Quorum::Any);
+            taken |= ends;
+            ends
+        });
+        true
     }
 
     /// Splits blocked time into the part before the partner had done its own, and the rest. `message` is what ended it, if there
