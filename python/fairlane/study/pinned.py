@@ -112,5 +112,6 @@ def _job(job: Job, stream: int, name: str, hosts: Sequence[int]) -> dict[str, An
     table = job.model_dump(mode="json", exclude_none=True, exclude={"count", "placement"})
     placement = {"name": "list", "hosts": list(dict.fromkeys(hosts))}
     if job.trace:
-        table["trace"]["path"] = str(Path(job.trace.path).resolve())
+        files = {"path": job.trace.path, "groups": job.trace.groups}
+        table["trace"] |= {key: str(Path(file).resolve()) for key, file in files.items() if file}
     return {**table, "name": name, "stream": stream, "placement": placement}

@@ -142,7 +142,7 @@ impl Messaging {
                 self.count_arrival(self.ranks[rank as usize].job, true);
                 self.next_in_background(rank, transfer, at);
             }
-            Stage::Offloaded => self.end_offloaded(key, transfer, at),
+            Stage::Offloaded | Stage::Delayed => self.end_timer(key, transfer, stage, at),
             Stage::Leaving => self.leave_through_memory(transfer, key, at),
             Stage::Entering => self.enter_through_memory(transfer, key, at),
             _ => self.came_through_memory(transfer, stage, at),

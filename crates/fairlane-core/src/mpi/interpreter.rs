@@ -203,6 +203,7 @@ impl Messaging {
             Op::EndBurst(after) => (activity(op), self.end_burst(rank, op, *after, now)),
             Op::Pause(span) => (Activity::Nothing, self.pause(rank, op, *span, now)),
             Op::Offload(span, request) => (Activity::Nothing, self.offload(rank, op, *span, *request, now)),
+            Op::Delay(span, request) => (Activity::Nothing, self.delay(rank, op, *span, *request, now)),
         }
     }
 
@@ -247,7 +248,7 @@ impl Messaging {
 
     /// When what begins now and takes this long is over.
     #[inline(always)]
-    fn lasts(&self, rank: u32, op: &Op, span: Picoseconds, now: u64) -> Over {
+    pub(super) fn lasts(&self, rank: u32, op: &Op, span: Picoseconds, now: u64) -> Over {
         if span.0 > Instant::HORIZON.0 - now.min(Instant::HORIZON.0) {
             return Err(self.misuse(rank, op, "ends beyond what the clock can tell"));
         }

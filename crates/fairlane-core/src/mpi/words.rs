@@ -15,6 +15,7 @@ pub(super) fn of(op: &Op) -> String {
         Op::EndBurst(after) => format!("EndBurst(after {after})"),
         Op::Pause(span) => format!("Pause({span})"),
         Op::Offload(span, request) => format!("Offload({span}, request {request})"),
+        Op::Delay(span, request) => format!("Delay({span}, request {request})"),
     }
 }
 

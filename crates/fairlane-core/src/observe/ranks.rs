@@ -113,7 +113,7 @@ pub fn call_of(op: &Op) -> Option<u8> {
         },
         Op::Rma(op) => Some(one_sided_call_of(op)),
         Op::EndBurst(_) => Some(FIRST_COLLECTIVE + CollectiveKind::Bcast as u8),
-        Op::Compute(_) | Op::BeginTiming | Op::MarkProgress | Op::Pause(_) | Op::Offload(..) => None,
+        Op::Compute(_) | Op::BeginTiming | Op::MarkProgress | Op::Pause(_) | Op::Offload(..) | Op::Delay(..) => None,
     }
 }
 

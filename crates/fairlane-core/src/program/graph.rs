@@ -1,11 +1,13 @@
 //! Programs whose operations depend on each other as a graph: several of a rank are under way at once, as of a GPU that computes on
 //! one stream and communicates on others.
 //!
-//! A [`Node`] begins when all that it depends on has ended ([`After::End`]) or begun ([`After::Begin`]), in this order: by the time at
-//! which it may, then by its number. Work of one stream of a rank is done one piece after another. Messages and collectives take
-//! the CPU overheads of [`crate::mpi::Parameters`] from the CPU of the rank, one after another; work does not.
+//! A [`Node`] is ready when all that it depends on has ended ([`After::End`]) or begun ([`After::Begin`]). Nodes that are ready begin
+//! one after another, in the order of the completions that made them ready, then of their numbers; work before messages. The CPU of the
+//! rank begins them: what becomes ready while it is in a send waits for the overhead of that send. A stream of a rank does one thing
+//! after another, work or collectives. Point-to-point messages take their send and receive overheads from the CPU; work and collectives
+//! do not.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use thiserror::Error;
@@ -26,6 +28,8 @@ pub enum Node {
         /// How long it takes.
         span: Picoseconds,
     },
+    /// A time in which the rank does nothing.
+    Delay(Picoseconds),
     /// A message to a rank of the job.
     Send {
         /// Destination.
@@ -54,10 +58,28 @@ pub enum Node {
         root: Rank,
         /// Payload of this rank, as of the MPI operation.
         volume: Volume,
+        /// The stream that it takes until it ends, if it is on one.
+        stream: Option<u32>,
     },
 }
 
-/// What of a node another waits for.
+impl Node {
+    /// The stream that it takes while it is under way.
+    const fn stream(&self) -> Option<u32> {
+        match *self {
+            Self::Work { stream, .. } => Some(stream),
+            Self::Collective { stream, .. } => stream,
+            _ => None,
+        }
+    }
+
+    /// Whether it ends when it begins.
+    const fn is_instant(&self) -> bool {
+        matches!(self, Self::Join | Self::Work { span: Picoseconds(0), .. } | Self::Delay(Picoseconds(0)))
+    }
+}
+
+/// The event of a node for which a dependent one waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum After {
     /// Its end.
@@ -88,7 +110,7 @@ impl RankGraph {
 
     /// The same dependencies between other nodes.
     #[must_use]
-    pub fn map(self, of: impl FnMut(Node) -> Node) -> Self {
+    pub fn map_nodes(self, of: impl FnMut(Node) -> Node) -> Self {
         Self { nodes: self.nodes.into_iter().map(of).collect(), edges: self.edges }
     }
 
@@ -99,10 +121,10 @@ impl RankGraph {
     }
 }
 
-/// The graph of a rank has a circle.
+/// Nodes of a rank depend on each other in a cycle.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("rank {rank}: a circle of dependencies: {}", .nodes.iter().map(u32::to_string).collect::<Vec<_>>().join(" after "))]
-pub struct Circle {
+#[error("rank {rank}: a cycle of dependencies: {}", .nodes.iter().map(u32::to_string).collect::<Vec<_>>().join(" after "))]
+pub struct Cycle {
     /// The rank.
     pub rank: u32,
     /// Numbers of nodes, each of which depends on the next; the last is the first.
@@ -124,8 +146,8 @@ impl Graph {
     /// The program of the graph.
     ///
     /// # Errors
-    /// A circle.
-    pub fn program(self) -> Result<Program, Circle> {
+    /// A cycle.
+    pub fn program(self) -> Result<Program, Cycle> {
         let Self { ranks, groups, repeat } = self;
         let sources = (0..).zip(ranks).map(|(rank, graph)| {
             let plan = Arc::new(Plan::new(rank, graph)?);
@@ -154,14 +176,13 @@ struct Plan {
 }
 
 impl Plan {
-    fn new(rank: u32, graph: RankGraph) -> Result<Self, Circle> {
+    fn new(rank: u32, graph: RankGraph) -> Result<Self, Cycle> {
         let RankGraph { nodes, mut edges } = graph;
-        let mut last: Vec<(Option<usize>, u32)> = Vec::new();
+        let mut last: HashMap<Option<usize>, u32> = HashMap::new();
         for (number, node) in (0..).zip(&nodes) {
             let Node::Collective { group, .. } = node else { continue };
-            match last.iter_mut().find(|(of, _)| of == group) {
-                Some((_, before)) => edges.push((number, std::mem::replace(before, number), After::Begin)),
-                None => last.push((*group, number)),
+            if let Some(before) = last.insert(*group, number) {
+                edges.push((number, before, After::Begin));
             }
         }
         edges.sort_by_key(|&(node, on, after)| (on, after == After::End, node));
@@ -180,8 +201,8 @@ impl Plan {
         }
         let dependents = edges.iter().map(|(node, ..)| *node).collect();
         let plan = Self { nodes, waits, first, dependents };
-        match plan.circle() {
-            Some(nodes) => Err(Circle { rank, nodes }),
+        match plan.cycle() {
+            Some(nodes) => Err(Cycle { rank, nodes }),
             None => Ok(plan),
         }
     }
@@ -194,8 +215,8 @@ impl Plan {
         }
     }
 
-    /// Nodes of a circle, if there is one: those that never lose all that they wait for wait for each other.
-    fn circle(&self) -> Option<Vec<u32>> {
+    /// Nodes of a cycle, if there is one: those that never lose all that they wait for wait for each other.
+    fn cycle(&self) -> Option<Vec<u32>> {
         let mut waits = self.waits.clone();
         let mut free: Vec<u32> = (0..).zip(&waits).filter(|(_, waits)| **waits == 0).map(|(node, _)| node).collect();
         while let Some(node) = free.pop() {
@@ -215,20 +236,22 @@ impl Plan {
         }
         let start = waits.iter().position(|waits| *waits > 0)?;
         let mut path = vec![u32::try_from(start).ok()?];
+        let mut place = vec![None; waits.len()];
         loop {
-            let next = on[*path.last()? as usize]?;
+            let node = *path.last()? as usize;
+            place[node] = Some(path.len() - 1);
+            let next = on[node]?;
             path.push(next);
-            if let Some(first) = path[..path.len() - 1].iter().position(|node| *node == next) {
+            if let Some(first) = place[next as usize] {
                 return Some(path.split_off(first));
             }
         }
     }
 }
 
-/// A stream of a rank.
+/// A stream of a rank: whether something is under way on it, and what waits.
 #[derive(Clone, Debug, Default)]
-struct WorkStream {
-    name: u32,
+struct Stream {
     busy: bool,
     queue: VecDeque<u32>,
 }
@@ -242,13 +265,17 @@ struct GraphSource {
     waits: Vec<u32>,
     /// Nodes that may begin.
     ready: VecDeque<u32>,
-    streams: Vec<WorkStream>,
+    streams: HashMap<u32, Stream>,
+    /// Streams on which something has ended.
+    idle: Vec<u32>,
     /// Nodes under way, by request.
     under_way: Vec<Option<u32>>,
     free: Vec<RequestId>,
     /// Nodes that have not ended.
     left: usize,
     ops: Vec<Op>,
+    /// Operations of messages, which come behind those of work.
+    messages: Vec<Op>,
     next: usize,
     finished: bool,
 }
@@ -258,11 +285,13 @@ impl GraphSource {
         let mut source = Self {
             waits: Vec::new(),
             ready: VecDeque::new(),
-            streams: Vec::new(),
+            streams: HashMap::new(),
+            idle: Vec::new(),
             under_way: Vec::new(),
             free: Vec::new(),
             left: 0,
             ops,
+            messages: Vec::new(),
             next: 0,
             finished: false,
             plan,
@@ -293,13 +322,6 @@ impl GraphSource {
         self.release(node, After::End);
     }
 
-    fn stream(&mut self, name: u32) -> usize {
-        self.streams.iter().position(|stream| stream.name == name).unwrap_or_else(|| {
-            self.streams.push(WorkStream { name, ..WorkStream::default() });
-            self.streams.len() - 1
-        })
-    }
-
     /// A name for the request of a node that begins.
     fn request(&mut self, node: u32) -> RequestId {
         let request = self.free.pop().unwrap_or_else(|| {
@@ -310,68 +332,67 @@ impl GraphSource {
         request
     }
 
-    /// A node may begin: its operation, or its place in the queue of its stream.
-    fn begin(&mut self, node: u32) {
-        let plan = Arc::clone(&self.plan);
-        match plan.nodes[node as usize] {
-            Node::Join => {
-                self.release(node, After::Begin);
-                self.end(node);
-                return;
+    /// A node is ready: it begins, or takes its place in the queue of its stream.
+    fn ready(&mut self, node: u32) {
+        match self.plan.nodes[node as usize].stream() {
+            Some(stream) => {
+                self.streams.entry(stream).or_default().queue.push_back(node);
+                self.go_on(stream);
             }
-            Node::Work { stream, .. } => {
-                let stream = self.stream(stream);
-                self.streams[stream].queue.push_back(node);
-                self.work(stream);
-                return;
-            }
-            _ => {}
+            None => self.begin(node),
         }
-        let request = self.request(node);
-        let op = match plan.nodes[node as usize] {
-            Node::Send { to, bytes, tag, mode } => {
-                Op::P2p(P2p::Isend { to, bytes, tag, comm: super::COMM_WORLD, mode, request })
-            }
-            Node::Recv { from, tag } => Op::P2p(P2p::Irecv { from, tag, comm: super::COMM_WORLD, request }),
-            Node::Collective { kind, group, root, ref volume } => {
-                let comm = group.map_or(super::COMM_WORLD, |group| {
-                    FIRST_GROUP + u32::try_from(group).expect("invariant: fewer than 2^32 groups")
-                });
-                Op::Collective(Collective::Nonblocking { kind, comm, root, volume: volume.clone(), request })
-            }
-            Node::Join | Node::Work { .. } => unreachable!("they have no message"),
-        };
-        self.ops.extend([op, Op::P2p(P2p::Report(request))]);
-        self.release(node, After::Begin);
     }
 
-    /// Begins the next work of a stream that is idle.
-    fn work(&mut self, stream: usize) {
-        while !self.streams[stream].busy
-            && let Some(node) = self.streams[stream].queue.pop_front()
+    /// Begins what waits for a stream that is idle.
+    fn go_on(&mut self, name: u32) {
+        while let Some(stream) = self.streams.get_mut(&name).filter(|stream| !stream.busy)
+            && let Some(node) = stream.queue.pop_front()
         {
-            let Node::Work { span, .. } = self.plan.nodes[node as usize] else { continue };
-            self.release(node, After::Begin);
-            if span == Picoseconds::ZERO {
-                self.end(node);
-                continue;
-            }
-            self.streams[stream].busy = true;
-            let request = self.request(node);
-            self.ops.extend([Op::Offload(span, request), Op::P2p(P2p::Report(request))]);
+            stream.busy = !self.plan.nodes[node as usize].is_instant();
+            self.begin(node);
         }
+    }
+
+    fn begin(&mut self, node: u32) {
+        let plan = Arc::clone(&self.plan);
+        let of = &plan.nodes[node as usize];
+        self.release(node, After::Begin);
+        if of.is_instant() {
+            self.end(node);
+            return;
+        }
+        let request = self.request(node);
+        let comm = super::COMM_WORLD;
+        let (op, queue) = match *of {
+            Node::Work { span, .. } => (Op::Offload(span, request), &mut self.ops),
+            Node::Delay(span) => (Op::Delay(span, request), &mut self.ops),
+            Node::Send { to, bytes, tag, mode } => {
+                (Op::P2p(P2p::Isend { to, bytes, tag, comm, mode, request }), &mut self.messages)
+            }
+            Node::Recv { from, tag } => (Op::P2p(P2p::Irecv { from, tag, comm, request }), &mut self.ops),
+            Node::Collective { kind, group, root, ref volume, .. } => {
+                let comm = group.map_or(comm, |group| {
+                    FIRST_GROUP + u32::try_from(group).expect("invariant: fewer than 2^32 groups")
+                });
+                let volume = volume.clone();
+                (Op::Collective(Collective::Nonblocking { kind, comm, root, volume, request }), &mut self.messages)
+            }
+            Node::Join => unreachable!("it takes no time"),
+        };
+        queue.extend([op, Op::P2p(P2p::Report(request))]);
     }
 
     /// The operations until something has to be waited for.
     fn advance(&mut self) {
         self.ops.clear();
         self.next = 0;
-        for stream in 0..self.streams.len() {
-            self.work(stream);
+        for stream in std::mem::take(&mut self.idle) {
+            self.go_on(stream);
         }
         while let Some(node) = self.ready.pop_front() {
-            self.begin(node);
+            self.ready(node);
         }
+        self.ops.append(&mut self.messages);
         if self.left > 0 {
             self.ops.push(Op::P2p(P2p::WaitReport));
         } else if !self.finished {
@@ -404,9 +425,9 @@ impl Source for GraphSource {
         for &request in requests {
             let Some(node) = self.under_way[request as usize].take() else { continue };
             self.free.push(request);
-            if let Node::Work { stream, .. } = self.plan.nodes[node as usize] {
-                let stream = self.stream(stream);
-                self.streams[stream].busy = false;
+            if let Some(name) = self.plan.nodes[node as usize].stream() {
+                self.streams.entry(name).or_default().busy = false;
+                self.idle.push(name);
             }
             self.end(node);
         }
@@ -423,7 +444,7 @@ impl Source for GraphSource {
                 format!("receive {node} from {from} with tag {tag}")
             }
             Node::Collective { kind, .. } => format!("{} {node}", kind.name()),
-            Node::Work { .. } | Node::Join => format!("work {node}"),
+            Node::Work { .. } | Node::Delay(_) | Node::Join => format!("work {node}"),
         };
         let more = if nodes.len() > SHOWN { ", ..." } else { "" };
         let shown: Vec<String> = nodes.iter().take(SHOWN).map(words).collect();

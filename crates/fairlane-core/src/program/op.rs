@@ -38,6 +38,8 @@ pub enum Op {
     /// Starts work of this long on a device beside the CPU, as on a stream of a GPU: the call takes no time, and the request is
     /// complete when the work is.
     Offload(Picoseconds, RequestId),
+    /// The same without work: the request is complete after this long, whatever the rank does.
+    Delay(Picoseconds, RequestId),
 }
 
 /// Point-to-point communication, and waits for requests of every kind.

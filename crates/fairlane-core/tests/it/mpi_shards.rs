@@ -201,9 +201,9 @@ fn graph(phases: &[Phase], size: u32) -> Program {
                 Node::Work { stream: 0, span },
                 Node::Send { to, bytes, tag: 2 * number, mode: SendMode::Standard },
                 Node::Send { to, bytes: Bytes(10), tag: 2 * number + 1, mode: SendMode::Eager },
-                Node::Collective { kind, group, root, volume },
+                Node::Collective { kind, group, root, volume, stream: Some(0) },
                 Node::Work { stream: 0, span },
-                Node::Join,
+                Node::Delay(span),
             ]
             .map(|node| of_rank.node(node));
             for &before in &last {

@@ -9,7 +9,7 @@
 //! of a rank in an allgather, the blocks for all ranks of an all-to-all or a reduce-scatter. A process group `pg_name` is one
 //! of [`Options::groups`], or of the group list that PyTorch records, else all ranks have the collective.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -162,8 +162,7 @@ fn numbered(file: &Path) -> Option<(String, u32)> {
 /// # Errors
 /// A file is damaged, a node lacks what it needs, or depends on one that does not exist.
 pub fn read(files: &[PathBuf], options: &Options) -> Result<Recorded, TraceError> {
-    let file = files.first().cloned().unwrap_or_default();
-    let mut recorded = Recorded { file, format: "Chakra", place: "node", ..Recorded::default() };
+    let mut recorded = Recorded { files: files.to_vec(), format: "Chakra", place: "node", ..Recorded::default() };
     let all = u32::try_from(files.len()).unwrap_or(u32::MAX);
     if let Some(groups) = &options.groups {
         let wrong = |problem: String| TraceError::file(groups, problem);
@@ -193,6 +192,9 @@ pub fn read(files: &[PathBuf], options: &Options) -> Result<Recorded, TraceError
 impl Recorded {
     fn add_group(&mut self, name: &str, members: Vec<u32>, ranks: u32) -> Result<(), String> {
         let members = if members.is_empty() { (0..ranks).collect() } else { members };
+        if members.iter().collect::<HashSet<_>>().len() < members.len() {
+            return Err(format!("group {name} has a rank twice"));
+        }
         if let Some(stranger) = members.iter().find(|member| **member >= ranks) {
             return Err(format!("group {name} has rank {stranger}, and there are {ranks} ranks"));
         }
@@ -237,17 +239,20 @@ impl Reader<'_> {
         self.recorded.version = version;
         let mut records = Vec::new();
         while !bytes.is_empty() {
-            let cut = |error| (records.last().map(|last: &Record| last.id), format!("damaged after it: {error}"));
+            let cut = |error| match records.last() {
+                Some(Record { id, .. }) => (Some(*id), format!("damaged after it: {error}")),
+                None => (None, format!("damaged at its first node: {error}")),
+            };
             let record = Record::decode_length_delimited(&mut bytes).map_err(cut)?;
             records.push(record);
         }
         records.iter().try_for_each(|record| self.read_groups(record).map_err(|problem| (Some(record.id), problem)))?;
         let mut numbers = HashMap::new();
-        for (place, record) in (1..).zip(&records) {
+        for record in &records {
             let wrong = |problem| (Some(record.id), problem);
             let kind = KINDS.get(usize::try_from(record.kind).unwrap_or(KINDS.len())).copied();
             let kind = kind.ok_or_else(|| wrong(format!("an unknown node type, {}", record.kind)))?;
-            let node = self.node(record, kind, place).map_err(wrong)?;
+            let node = self.node(record, kind).map_err(wrong)?;
             let number = self.recorded.add(node, record.id, kind);
             if numbers.insert(record.id, number).is_some() {
                 return Err(wrong("its number stands twice".to_owned()));
@@ -288,7 +293,7 @@ impl Reader<'_> {
     }
 
     /// What is executed of a node; `Err`: why it cannot be read. What cannot be simulated is noted, or left out.
-    fn node(&mut self, record: &Record, kind: &str, place: u64) -> Result<Node, String> {
+    fn node(&mut self, record: &Record, kind: &str) -> Result<Node, String> {
         let attributes = Attributes(&record.attributes);
         let bytes = || attributes.number("comm_size")?.ok_or("no comm_size".to_owned());
         let tag = || attributes.number("comm_tag").map(|tag| i32::try_from(tag.unwrap_or(0)).unwrap_or(i32::MAX));
@@ -308,9 +313,7 @@ impl Reader<'_> {
             "COMM_COLL_NODE" => return self.collective(&attributes, bytes()?),
             "COMP_NODE" if record.duration_micros > 0 => {
                 let span = record.duration_micros.checked_mul(PS_PER_US).ok_or("too long a duration")?;
-                let stream = (attributes.flag("is_cpu_op"), attributes.number("tid")?.unwrap_or(0));
-                let next = u32::try_from(self.streams.len()).unwrap_or(u32::MAX);
-                let stream = *self.streams.entry(stream).or_insert(next);
+                let stream = self.stream(&attributes)?;
                 return Ok(Node::Work { stream, span: Picoseconds(span) });
             }
             "COMP_NODE" if attributes.number("num_ops")?.unwrap_or(0) > 0 => {
@@ -320,23 +323,35 @@ impl Reader<'_> {
             _ => return Ok(Node::Join),
         };
         if !self.options.leaves_out(kind) {
-            self.recorded.unsupported.add(kind, missing.to_owned(), self.rank, place);
+            self.recorded.unsupported.add(kind, missing.to_owned(), self.rank, record.id);
         }
         Ok(Node::Join)
     }
 
-    fn collective(&self, attributes: &Attributes<'_>, bytes: u64) -> Result<Node, String> {
+    /// The stream of a node: a thread of the CPU or a stream of the GPU.
+    fn stream(&mut self, attributes: &Attributes<'_>) -> Result<u32, String> {
+        let stream = (attributes.flag("is_cpu_op"), attributes.number("tid")?.unwrap_or(0));
+        let next = u32::try_from(self.streams.len()).unwrap_or(u32::MAX);
+        Ok(*self.streams.entry(stream).or_insert(next))
+    }
+
+    fn collective(&mut self, attributes: &Attributes<'_>, bytes: u64) -> Result<Node, String> {
         let number = attributes.number("comm_type")?.ok_or("no comm_type")?;
         let kind = usize::try_from(number).ok().and_then(|number| COLLECTIVES.get(number)).copied();
         let kind = kind.ok_or_else(|| format!("comm_type = {number} is not one of 0 to {}", COLLECTIVES.len() - 1))?;
         let group = match attributes.text("pg_name").filter(|name| !name.is_empty()) {
-            Some(name) if !self.recorded.groups.is_empty() => {
+            // The group of all ranks of PyTorch.
+            Some(name) if self.recorded.groups.is_empty() && ["0", "default_pg"].contains(&&*name) => None,
+            Some(name) if self.recorded.groups.is_empty() => {
+                return Err(format!("pg_name = {name:?}, and the trace defines no process groups: give trace.groups"));
+            }
+            Some(name) => {
                 let known = self.recorded.groups.iter().position(|known| *known == name);
                 Some(known.ok_or_else(|| {
                     format!("pg_name = {name:?} is none of the groups {}", self.recorded.groups.join(", "))
                 })?)
             }
-            _ => None,
+            None => None,
         };
         let members = group.map_or(u64::from(self.all), |group| self.recorded.graph.groups[group].len() as u64);
         let block = match kind {
@@ -351,7 +366,8 @@ impl Reader<'_> {
         if u64::from(root.0) >= members {
             return Err(format!("root_rank = {root} of {members} ranks"));
         }
-        Ok(Node::Collective { kind, group, root, volume: Volume::Uniform(Bytes(block)) })
+        let stream = if attributes.value("tid").is_some() { Some(self.stream(attributes)?) } else { None };
+        Ok(Node::Collective { kind, group, root, volume: Volume::Uniform(Bytes(block)), stream })
     }
 }
 

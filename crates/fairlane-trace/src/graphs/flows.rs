@@ -1,6 +1,6 @@
 //! Lists of flows, as packet simulators read them: connection matrices of htsim (`.cm`), and flow files of ns-3 with HPCC (SimAI's
 //! too). A flow is one eager message that its sender begins at its time, or, by a trigger of htsim, when other flows of the same host
-//! have ended; all flows of a host are under way at once.
+//! have ended; all flows of a host are under way at once. A flow that sets off a trigger when it has been sent is a rendezvous.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -32,6 +32,9 @@ struct Flow {
     received: Option<u64>,
 }
 
+/// How many flows set off each trigger of a connection matrix.
+type Triggers = BTreeMap<u64, u64>;
+
 /// Whether a file is a connection matrix, or a list of flows, by its beginning.
 pub fn is_one(file: &Path) -> bool {
     use std::io::Read;
@@ -52,21 +55,25 @@ pub fn read(file: &Path) -> Result<Recorded, TraceError> {
     let text = fs::read_to_string(file).map_err(|error| TraceError::file(file, error))?;
     let wrong = |problem: String| TraceError::file(file, problem);
     let matrix = text.lines().any(|line| line.trim_start().starts_with("Nodes "));
-    let (nodes, flows) = if matrix { connections(&text) } else { list(&text) }.map_err(wrong)?;
+    let (nodes, flows, triggers) = if matrix { connections(&text) } else { list(&text) }.map_err(wrong)?;
+    if nodes == 0 {
+        return Err(wrong("no hosts".to_owned()));
+    }
     if nodes > MOST_NODES {
         return Err(wrong(format!("{nodes} hosts: at most {MOST_NODES}")));
     }
     let format = if matrix { "htsim" } else { "ns-3" };
-    let mut recorded = Recorded { file: file.to_owned(), format, place: "line", ..Recorded::default() };
+    let mut recorded = Recorded { files: vec![file.to_owned()], format, place: "line", ..Recorded::default() };
     recorded.version = if matrix { "connection matrix" } else { "flows" }.to_owned();
     recorded.graph.ranks = vec![RankGraph::default(); nodes as usize];
     recorded.places = vec![Vec::new(); nodes as usize];
-    recorded.add_flows(&flows).map_err(wrong)?;
+    recorded.add_flows(&flows, &triggers).map_err(wrong)?;
     Ok(recorded)
 }
 
-fn connections(text: &str) -> Result<(u32, Vec<Flow>), String> {
+fn connections(text: &str) -> Result<(u32, Vec<Flow>, Triggers), String> {
     let (mut nodes, mut flows, mut expected) = (None, Vec::new(), None);
+    let mut triggers = Triggers::new();
     for (line, content) in (1..).zip(text.lines()) {
         let wrong = |problem: &str| format!("line {line}: {problem}: {:?}", content.trim());
         let words: Vec<&str> = content.split_whitespace().collect();
@@ -75,7 +82,17 @@ fn connections(text: &str) -> Result<(u32, Vec<Flow>), String> {
             [first, ..] if first.starts_with('#') => {}
             ["Nodes", count] => nodes = Some(count.parse().map_err(|_| wrong("no number of nodes"))?),
             ["Connections", count] => expected = Some(count.parse::<usize>().map_err(|_| wrong("no number"))?),
-            ["Triggers", _] | ["trigger", ..] | ["Failures", "0"] => {}
+            ["Triggers", _] | ["Failures", "0"] => {}
+            ["trigger", "id", id, ref kind @ ..] => {
+                let number = |word: &str| word.parse::<u64>().map_err(|_| wrong("no number"));
+                let causes = match *kind {
+                    ["oneshot"] => 1,
+                    ["barrier", "count", count] => number(count)?,
+                    ["multishot", ..] => return Err(wrong("a multishot trigger is not simulated")),
+                    _ => return Err(wrong("trigger id ID oneshot, or barrier count COUNT, is expected")),
+                };
+                triggers.insert(number(id)?, causes);
+            }
             ["Failures" | "failure", ..] => return Err(wrong("failures are faults of a scenario")),
             [ends, ref attributes @ ..] => {
                 let (from, to) = ends.split_once("->").ok_or_else(|| wrong("FROM->TO is expected"))?;
@@ -107,12 +124,12 @@ fn connections(text: &str) -> Result<(u32, Vec<Flow>), String> {
     let nodes = nodes.ok_or("Nodes is missing")?;
     match expected {
         Some(count) if count != flows.len() => Err(format!("Connections {count}, and {} flows", flows.len())),
-        _ => Ok((nodes, flows)),
+        _ => Ok((nodes, flows, triggers)),
     }
 }
 
 /// The number of flows, then a line each: sender, receiver, priority group, port, bytes, start in seconds.
-fn list(text: &str) -> Result<(u32, Vec<Flow>), String> {
+fn list(text: &str) -> Result<(u32, Vec<Flow>, Triggers), String> {
     let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
     let count: Option<usize> = lines.next().and_then(|(_, line)| line.trim().parse().ok());
     let mut flows = Vec::new();
@@ -125,10 +142,10 @@ fn list(text: &str) -> Result<(u32, Vec<Flow>), String> {
         flows.push(Flow { line, from, to, bytes, start, ..Flow::default() });
     }
     if count != Some(flows.len()) {
-        return Err(format!("line 1 says how many flows there are, and there are {}", flows.len()));
+        return Err(format!("the number of flows stands in front of them, and there are {}", flows.len()));
     }
     let nodes = flows.iter().map(|flow| flow.from.max(flow.to)).max().map_or(0, |last| last.saturating_add(1));
-    Ok((nodes, flows))
+    Ok((nodes, flows, Triggers::new()))
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked, and saturates")]
@@ -143,7 +160,7 @@ impl Recorded {
         self.graph.ranks[rank as usize].node(node)
     }
 
-    fn add_flows(&mut self, flows: &[Flow]) -> Result<(), String> {
+    fn add_flows(&mut self, flows: &[Flow], triggers: &Triggers) -> Result<(), String> {
         let nodes = self.graph.ranks.len();
         // By trigger: the lines and ends of the flows that set it off, as rank and node.
         let mut causes: BTreeMap<u64, Vec<(u32, u32)>> = BTreeMap::new();
@@ -153,7 +170,9 @@ impl Recorded {
             if from.max(to) as usize >= nodes || from == to {
                 return Err(format!("line {line}: {from}->{to}: two of {nodes} hosts, 0 to {}", nodes - 1));
             }
-            let send = Node::Send { to: Rank(to), bytes: Bytes(bytes), tag, mode: SendMode::Eager };
+            // A rendezvous ends when the last byte has come; an eager send when the adapter has it.
+            let mode = if flow.sent.is_some() { SendMode::Synchronous } else { SendMode::Eager };
+            let send = Node::Send { to: Rank(to), bytes: Bytes(bytes), tag, mode };
             let send = self.add_to(from, send, line);
             let receive = self.add_to(to, Node::Recv { from: Some(Rank(from)), tag: Some(tag) }, line);
             for (trigger, end) in [(flow.sent, (from, send)), (flow.received, (to, receive))] {
@@ -165,13 +184,18 @@ impl Recorded {
         // Hosts wait from start to start: each wait ends when the next flows begin.
         let mut by_start: Vec<usize> = (0..flows.len()).filter(|flow| flows[*flow].start > 0).collect();
         by_start.sort_by_key(|flow| (flows[*flow].from, flows[*flow].start));
-        let mut last: Option<(u32, u64, u32)> = None;
+        let mut last: Option<(u32, u64, u32)> = None; // host, time, node
         for flow in by_start {
             let Flow { from, start, line, .. } = flows[flow];
             let before = last.filter(|(host, ..)| *host == from).map_or(0, |(_, at, _)| at);
             let wait = match last {
                 Some((host, at, wait)) if host == from && at == start => wait,
-                _ => self.add_to(from, Node::Work { stream: 0, span: Picoseconds(start - before) }, line),
+                Some((host, _, wait)) if host == from => {
+                    let next = self.add_to(from, Node::Delay(Picoseconds(start - before)), line);
+                    self.graph.ranks[from as usize].depends(next, wait, After::End);
+                    next
+                }
+                _ => self.add_to(from, Node::Delay(Picoseconds(start - before)), line),
             };
             last = Some((from, start, wait));
             self.graph.ranks[from as usize].depends(sends[flow], wait, After::End);
@@ -179,10 +203,16 @@ impl Recorded {
         for (flow, send) in flows.iter().zip(sends) {
             let Some(trigger) = flow.trigger else { continue };
             let causes = causes.get(&trigger).map(Vec::as_slice).unwrap_or_default();
-            if causes.is_empty() || causes.iter().any(|(rank, _)| *rank != flow.from) {
-                let problem =
-                    "is set off by flows that all end at the host of the flow: no other triggers are simulated";
-                return Err(format!("line {}: trigger {trigger} {problem}", flow.line));
+            let wrong = |problem: &str| Err(format!("line {}: trigger {trigger} {problem}", flow.line));
+            match triggers.get(&trigger) {
+                None => return wrong("is not defined"),
+                Some(count) if *count != causes.len() as u64 => {
+                    return wrong(&format!("waits for {count} flows, and {} set it off", causes.len()));
+                }
+                Some(_) if causes.iter().any(|(rank, _)| *rank != flow.from) => {
+                    return wrong("is set off at another host than that of the flow: no such triggers are simulated");
+                }
+                Some(_) => {}
             }
             causes.iter().for_each(|(_, end)| self.graph.ranks[flow.from as usize].depends(send, *end, After::End));
         }

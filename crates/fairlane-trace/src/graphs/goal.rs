@@ -2,7 +2,7 @@
 //! `txt2bin` packs them.
 //!
 //! `calc` is work of so many nanoseconds on a stream `cpu`. `send` and `recv` have bytes, a partner and a tag; -1 is any. The `nic` of
-//! an operation is not used: adapters are the fabric's. `requires` is a dependency on the end of an operation, `irequires` on its
+//! an operation, and the `cpu` and the bytes of a message that is received, are not used. `requires` is a dependency on the end of an operation, `irequires` on its
 //! beginning.
 
 use std::collections::HashMap;
@@ -46,7 +46,7 @@ pub fn is_one(file: &Path) -> bool {
 /// [`TraceError::File`] names the line, or the rank and operation, that is wrong.
 pub fn read(file: &Path) -> Result<Recorded, TraceError> {
     let bytes = fs::read(file).map_err(|error| TraceError::file(file, error))?;
-    let mut recorded = Recorded { file: file.to_owned(), format: "GOAL", ..Recorded::default() };
+    let mut recorded = Recorded { files: vec![file.to_owned()], format: "GOAL", ..Recorded::default() };
     let read = match bytes.first_chunk().map(|start| u64::from_le_bytes(*start)) {
         Some(MAGIC) => {
             (recorded.version, recorded.place) = ("binary".to_owned(), "operation");
@@ -76,7 +76,7 @@ fn read_text(recorded: &mut Recorded, text: &str) -> Result<(), String> {
             words.iter().flat_map(|part| part.split_whitespace().flat_map(|word| word.split_inclusive(':'))).collect();
         match (words.as_slice(), &mut labels) {
             ([], _) => {}
-            (["num_ranks", count], None) => {
+            (["num_ranks", count], None) if expected.is_none() => {
                 let count = count.parse().map_err(|_| wrong("no number of ranks"))?;
                 expected = Some(count);
             }
@@ -161,7 +161,7 @@ fn operation_of(words: &[&str]) -> Result<(&'static str, Node), String> {
         }
         [kind @ ("send" | "recv"), size, ref rest @ ..] => {
             let rest = if size.ends_with('b') { rest } else { rest.strip_prefix(&["b"]).ok_or(FORMS)? };
-            let bytes = number(size.trim_end_matches('b'))?;
+            let bytes = number(size.strip_suffix('b').unwrap_or(size))?;
             let (preposition, rank, rest) = match *rest {
                 [preposition, rank, ref rest @ ..] => (preposition, rank, rest),
                 _ => return Err(FORMS.to_owned()),
@@ -245,8 +245,13 @@ fn read_binary(recorded: &mut Recorded, bytes: &[u8]) -> Result<(), String> {
     let mut header = Numbers(bytes);
     let ranks = header.u32()?;
     header.take::<2>()?;
+    let mut last = 0;
     for rank in 0..ranks {
         let (start, end) = (header.u64()?, header.u64()?);
+        if start < last {
+            return Err(format!("rank {rank}: it begins before rank {} ends", rank.saturating_sub(1)));
+        }
+        last = end;
         let within = |at: u64| usize::try_from(at).ok().filter(|at| *at <= bytes.len());
         let part = within(start).zip(within(end)).and_then(|(start, end)| bytes.get(start..end));
         let part = part.ok_or_else(|| format!("rank {rank}: it begins or ends beyond the end of the file"))?;
@@ -282,6 +287,9 @@ fn read_rank(recorded: &mut Recorded, bytes: &[u8]) -> Result<(), String> {
         recorded.add(node, number.into(), kind);
         for after in [After::End, After::Begin] {
             let (many, first) = (of.u32()?, of.u32()?);
+            if 4 * (edges.len() + many as usize) > dependents.len() {
+                return Err(short.to_owned());
+            }
             for place in (u64::from(first)..).take(many as usize) {
                 let at = usize::try_from(4 * place).map_err(|_| short)?;
                 let dependent = dependents.get(at..).and_then(<[u8]>::first_chunk).ok_or(short)?;

@@ -2,7 +2,7 @@
 //!
 //! They are read whole, checked before anything runs, and executed as [`fairlane_core::program::graph`] does: several operations of a
 //! rank are under way at once. What the check finds is named with rank and node: messages that are sent and never received, or the
-//! other way round, partners that do not exist, collectives whose members differ, and circles of dependencies.
+//! other way round, partners that do not exist, collectives whose members differ, and cycles of dependencies.
 
 mod chakra;
 mod flows;
@@ -21,10 +21,11 @@ use crate::description::{CollectiveTotals, Description, KindTotals, Neighbours};
 use crate::unsupported::Collector;
 use crate::{Iteration, Options, TraceError};
 
-/// A graph of either format, and the names of its parts.
+/// A graph as it was read, and the names of its parts.
 #[derive(Default)]
 pub struct Recorded {
-    file: PathBuf,
+    /// The file, or that of each rank.
+    files: Vec<PathBuf>,
     format: &'static str,
     version: String,
     graph: Graph,
@@ -70,6 +71,9 @@ impl Files {
             Self::Chakra(files) => chakra::read(files, options)?,
             Self::Flows(file) => flows::read(file)?,
         };
+        if recorded.graph.ranks.is_empty() {
+            return Err(TraceError::file(&recorded.file(0), "no ranks"));
+        }
         recorded.check()?;
         Ok(recorded)
     }
@@ -83,19 +87,14 @@ impl Files {
             let problem = "a graph has one iteration, from its beginning to its end: pass is allowed".to_owned();
             return Err(TraceError::Option { key: "iteration", value: "a part".to_owned(), problem });
         }
-        let Recorded { graph, file, places, place, unsupported, .. } = self.read(options)?;
-        if let Some(first) = unsupported.finish().into_iter().next() {
-            let (rank, record) = (first.first_rank, first.first_record);
+        let mut recorded = self.read(options)?;
+        if let Some(first) = std::mem::take(&mut recorded.unsupported).finish().into_iter().next() {
+            let (rank, record, file) = (first.first_rank, first.first_record, recorded.file(first.first_rank));
             return Err(TraceError::Record { file, rank, record, call: first.call, problem: first.reason });
         }
-        let ranks = (0..).zip(graph.ranks).map(|(rank, of)| scaled(of, rank, options)).collect();
-        Graph { ranks, repeat: options.repeat, ..graph }.program().map_err(|circle| {
-            let of = &places[circle.rank as usize];
-            let numbers: Vec<String> = circle.nodes.iter().map(|node| of[*node as usize].to_string()).collect();
-            let problem = format!("a circle of dependencies: {place} {}", numbers.join(" after "));
-            let number = circle.nodes.first().map_or(0, |node| of[*node as usize]);
-            TraceError::Node { file, rank: circle.rank, place, number, problem }
-        })
+        // A flow that begins at its time does so once.
+        let repeat = options.repeat && !matches!(self, Self::Flows(_));
+        recorded.program(repeat, options)
     }
 
     /// What is in the graph.
@@ -103,7 +102,11 @@ impl Files {
     /// # Errors
     /// As [`crate::describe`].
     pub fn describe(&self, options: &Options) -> Result<Description, TraceError> {
-        Ok(self.read(&Options { leave_out: Vec::new(), ..options.clone() })?.describe())
+        let recorded = self.read(&Options { leave_out: Vec::new(), ..options.clone() })?;
+        let mut description = recorded.describe();
+        description.unsupported = recorded.unsupported.clone().finish();
+        recorded.program(false, options)?;
+        Ok(description)
     }
 }
 
@@ -118,11 +121,11 @@ fn scaled(graph: RankGraph, rank: u32, options: &Options) -> RankGraph {
     )]
     let times = |value: u64, factor: f64| (value as f64 * factor).round() as u64;
     let bytes = |bytes: Bytes| Bytes(if bytes.0 == 0 { 0 } else { times(bytes.0, size).max(1) });
-    graph.map(|node| match node {
+    graph.map_nodes(|node| match node {
         Node::Work { stream, span } if time != 1.0 => Node::Work { stream, span: Picoseconds(times(span.0, time)) },
         Node::Send { to, bytes: of, tag, mode } if size != 1.0 => Node::Send { to, bytes: bytes(of), tag, mode },
-        Node::Collective { kind, group, root, volume: Volume::Uniform(of) } if size != 1.0 => {
-            Node::Collective { kind, group, root, volume: Volume::Uniform(bytes(of)) }
+        Node::Collective { kind, group, root, volume: Volume::Uniform(of), stream } if size != 1.0 => {
+            Node::Collective { kind, group, root, volume: Volume::Uniform(bytes(of)), stream }
         }
         node => node,
     })
@@ -143,13 +146,42 @@ impl Recorded {
 
     fn wrong(&self, rank: u32, node: usize, problem: String) -> TraceError {
         let number = self.places[rank as usize].get(node).copied().unwrap_or_default();
-        TraceError::Node { file: self.file.clone(), rank, place: self.place, number, problem }
+        TraceError::Node { file: self.file(rank), rank, place: self.place, number, problem }
+    }
+
+    /// The file of a rank.
+    fn file(&self, rank: u32) -> PathBuf {
+        self.files.get(rank as usize).or(self.files.first()).cloned().unwrap_or_default()
+    }
+
+    fn program(self, repeat: bool, options: &Options) -> Result<Program, TraceError> {
+        let Self { files, graph, places, place, .. } = self;
+        let ranks = (0..).zip(graph.ranks).map(|(rank, of)| scaled(of, rank, options)).collect();
+        Graph { ranks, repeat, ..graph }.program().map_err(|cycle| {
+            let of = &places[cycle.rank as usize];
+            let shown = cycle.nodes.iter().take(SHOWN).map(|node| of[*node as usize].to_string());
+            let mut numbers: Vec<String> = shown.collect();
+            if cycle.nodes.len() > SHOWN {
+                numbers.push(format!("... ({} in all)", cycle.nodes.len() - 1));
+            }
+            let problem = format!("a cycle of dependencies: {place} {}", numbers.join(" after "));
+            let number = cycle.nodes.first().map_or(0, |node| of[*node as usize]);
+            let file = files.get(cycle.rank as usize).or(files.first()).cloned().unwrap_or_default();
+            TraceError::Node { file, rank: cycle.rank, place, number, problem }
+        })
     }
 
     /// That all ranks meet.
     fn check(&self) -> Result<(), TraceError> {
         self.check_messages()?;
-        (0..=self.groups.len()).try_for_each(|group| self.check_collectives(group.checked_sub(1)))
+        // By group and rank: the collectives, with their numbers among the nodes.
+        let mut calls: BTreeMap<Option<usize>, BTreeMap<u32, Vec<(usize, &Node)>>> = BTreeMap::new();
+        for (rank, number, node) in self.nodes() {
+            if let Node::Collective { group, .. } = node {
+                calls.entry(*group).or_default().entry(rank).or_default().push((number, node));
+            }
+        }
+        calls.iter().try_for_each(|(group, calls)| self.check_collectives(*group, calls))
     }
 
     fn nodes(&self) -> impl Iterator<Item = (u32, usize, &Node)> {
@@ -196,30 +228,26 @@ impl Recorded {
         Ok(())
     }
 
-    fn check_collectives(&self, group: Option<usize>) -> Result<(), TraceError> {
+    fn check_collectives(
+        &self,
+        group: Option<usize>,
+        calls: &BTreeMap<u32, Vec<(usize, &Node)>>,
+    ) -> Result<(), TraceError> {
         let members: Vec<u32> = match group {
             Some(group) => self.graph.groups[group].iter().map(|rank| rank.0).collect(),
             None => (0..u32::try_from(self.graph.ranks.len()).unwrap_or(u32::MAX)).collect(),
         };
         let name = group.map_or_else(|| "all ranks".to_owned(), |group| format!("group {}", self.groups[group]));
-        let calls = |rank: u32| -> Vec<(usize, &Node)> {
-            let all = self.graph.ranks[rank as usize].nodes().iter().enumerate();
-            all.filter(|(_, node)| matches!(node, Node::Collective { group: of, .. } if *of == group)).collect()
-        };
-        if let Some(group) = group {
-            let stranger = self.nodes().find(|(rank, _, node)| {
-                matches!(node, Node::Collective { group: of, .. } if *of == Some(group)) && !members.contains(rank)
-            });
-            if let Some((rank, node, _)) = stranger {
-                return Err(self.wrong(rank, node, format!("a collective of {name}, which the rank is not in")));
-            }
+        if let Some((rank, of)) = calls.iter().find(|(rank, _)| group.is_some() && !members.contains(rank)) {
+            return Err(self.wrong(*rank, of[0].0, format!("a collective of {name}, which the rank is not in")));
         }
+        let calls = |rank: u32| calls.get(&rank).map_or(&[][..], Vec::as_slice);
         let Some((&first, others)) = members.split_first() else { return Ok(()) };
         let of_first = calls(first);
         for &rank in others {
             let own = calls(rank);
-            for (number, (one, other)) in (1..).zip(of_first.iter().zip(&own)) {
-                if one.1 != other.1 {
+            for (number, (one, other)) in (1..).zip(of_first.iter().zip(own)) {
+                if words(one.1) != words(other.1) {
                     let (said, says) = (words(one.1), words(other.1));
                     let problem = format!("collective {number} of {name} is {says}, and on rank {first} it is {said}");
                     return Err(self.wrong(rank, other.0, problem));
@@ -228,14 +256,14 @@ impl Recorded {
             if own.len() != of_first.len() {
                 let problem =
                     format!("{name}: {} collectives on rank {first} and {} on rank {rank}", of_first.len(), own.len());
-                let (of, calls) = if own.len() > of_first.len() { (rank, &own) } else { (first, &of_first) };
+                let (of, calls) = if own.len() > of_first.len() { (rank, own) } else { (first, of_first) };
                 return Err(self.wrong(of, calls[own.len().min(of_first.len())].0, problem));
             }
         }
         Ok(())
     }
 
-    fn describe(self) -> Description {
+    fn describe(&self) -> Description {
         let ranks = u32::try_from(self.graph.ranks.len()).unwrap_or(u32::MAX);
         let mut description = Description {
             format: self.format.to_owned(),
@@ -250,13 +278,14 @@ impl Recorded {
         let mut idle: BTreeSet<u32> = (0..ranks).collect();
         let mut busy = 0.0;
         for (rank, _, node) in self.nodes() {
-            if !matches!(node, Node::Join) {
+            // Who only sends waits for nothing.
+            if matches!(node, Node::Work { .. } | Node::Recv { .. } | Node::Collective { .. }) {
                 idle.remove(&rank);
             }
             match node {
                 Node::Send { to, bytes, .. } => {
                     description.p2p_messages += 1;
-                    description.p2p_bytes += bytes.0;
+                    description.p2p_bytes = description.p2p_bytes.saturating_add(bytes.0);
                     partners[rank as usize].insert(to.0);
                     partners[to.0 as usize].insert(rank);
                 }
@@ -264,12 +293,12 @@ impl Recorded {
                 Node::Collective { kind, volume, .. } => {
                     let totals = description.collectives.entry(kind.name().to_owned()).or_default();
                     totals.calls += 1;
-                    totals.bytes += of_call(*kind, volume, self.members(node));
+                    totals.bytes = totals.bytes.saturating_add(of_call(*kind, volume, self.members(node)));
                     callers.entry(kind.name()).or_default().insert(rank);
                 }
                 #[allow(clippy::cast_precision_loss, reason = "seconds are shown")]
                 Node::Work { span, .. } => busy += span.0 as f64,
-                Node::Join | Node::Recv { .. } => {}
+                Node::Join | Node::Delay(_) | Node::Recv { .. } => {}
             }
         }
         for (name, ranks) in callers {
@@ -288,7 +317,6 @@ impl Recorded {
         };
         description.cpu_seconds = Some(busy * 1e-12);
         description.ranks_without_operations = u32::try_from(idle.len()).unwrap_or(u32::MAX);
-        description.unsupported = self.unsupported.finish();
         description
     }
 
@@ -299,6 +327,9 @@ impl Recorded {
         }
     }
 }
+
+/// So many nodes of a cycle are named.
+const SHOWN: usize = 8;
 
 /// How many messages there are, and the first of them as rank and node.
 type Seen = (u64, Option<(u32, usize)>);
@@ -315,7 +346,9 @@ fn words(node: &Node) -> String {
 /// Bytes that a member hands in.
 fn of_call(kind: CollectiveKind, volume: &Volume, members: usize) -> u64 {
     match (kind, volume) {
-        (CollectiveKind::Alltoall | CollectiveKind::ReduceScatter, Volume::Uniform(block)) => block.0 * members as u64,
+        (CollectiveKind::Alltoall | CollectiveKind::ReduceScatter, Volume::Uniform(block)) => {
+            block.0.saturating_mul(members as u64)
+        }
         (_, Volume::Uniform(bytes)) => bytes.0,
         (_, Volume::PerRank(blocks)) => blocks.iter().sum(),
     }

@@ -154,7 +154,7 @@ fn what_is_wrong_with_a_schedule_is_named() {
         (
             "l2 requires l1",
             "l2 requires l1\nl1 irequires l2",
-            "rank 0, line 3: a circle of dependencies: line 3 after 4 after 3",
+            "rank 0, line 3: a cycle of dependencies: line 3 after 4 after 3",
         ),
         ("calc 5", "clac 5", "line 3: calc N, send Nb to RANK or recv Nb from RANK is expected: \"l1: clac 5\""),
         ("calc 5", "calc 5 gpu 1", "line 3: \"gpu\" is not one of cpu: \"l1: calc 5 gpu 1\""),
@@ -264,7 +264,9 @@ fn what_is_wrong_with_a_chakra_trace_is_named() {
         trace(&folder, 0, &step(0, of_first));
         trace(&folder, 1, &step(1, of_second));
         let error = open(folder.path(), &Options::default()).err().map(|error| error.to_string()).unwrap();
-        error.split_once(".et: ").unwrap().1.to_owned()
+        let (file, words) = error.split_once(".et: ").unwrap();
+        assert!(words.starts_with(&format!("rank {}, ", file.rsplit_once('.').unwrap().1)), "{error}");
+        words.to_owned()
     };
     let same = |_: &mut Vec<Vec<u8>>| ();
     let smaller = |nodes: &mut Vec<Vec<u8>>| nodes[1] = node(9, 7, &[7], 0, &[("comm_type", 0), ("comm_size", 64)]);
@@ -288,7 +290,7 @@ fn what_is_wrong_with_a_chakra_trace_is_named() {
         ),
         (
             error(&|nodes| nodes[0] = node(7, 4, &[12], 250, &[]), &same),
-            "rank 0, node 7: a circle of dependencies: node 7 after 12 after 9 after 7",
+            "rank 0, node 7: a cycle of dependencies: node 7 after 12 after 9 after 7",
         ),
         (
             error(&|nodes| nodes[0] = node(7, 4, &[13], 250, &[]), &same),
@@ -313,9 +315,9 @@ fn what_has_no_duration_is_listed_and_can_be_left_out() {
         trace(&folder, rank, &step(rank as u64, |nodes| nodes[0] = node(7, 4, &[], 0, &[("num_ops", 1000)])));
     }
     let found = described(folder.path()).unsupported;
-    assert_eq!((found.len(), &*found[0].call, found[0].count, found[0].first_record), (1, "COMP_NODE", 2, 1));
+    assert_eq!((found.len(), &*found[0].call, found[0].count, found[0].first_record), (1, "COMP_NODE", 2, 7));
     let error = open(folder.path(), &Options::default()).err().map(|error| error.to_string()).unwrap();
-    assert!(error.contains("rank 0, record 1 (COMP_NODE): it has num_ops and no duration"), "{error}");
+    assert!(error.contains("rank 0, record 7 (COMP_NODE): it has num_ops and no duration"), "{error}");
     assert!(open(folder.path(), &Options { leave_out: vec!["COMP_*".to_owned()], ..Options::default() }).is_ok());
 }
 
@@ -333,21 +335,59 @@ fn flows_of_htsim_and_of_ns_3_are_the_same() {
     for (from, to, expected) in [
         ("0->2", "0->3", "line 6: 0->3: two of 3 hosts, 0 to 2"),
         ("start 5e6", "started 5e6", "line 5: an unknown attribute \"started\": \"2->1 id 2 started 5e6 size 10\""),
-        (
-            "start 5e6",
-            "trigger 4",
-            "line 5: trigger 4 is set off by flows that all end at the host of the flow: no other triggers are simulated",
-        ),
+        ("start 5e6", "trigger 4", "line 5: trigger 4 is not defined"),
         ("Connections 3", "Connections 4", "Connections 4, and 3 flows"),
         ("Nodes 3", "Nodes 2147483648", "2147483648 hosts: at most 1048576"),
+        ("Nodes 3", "Nodes 0", "no hosts"),
         ("size 10", "", "line 5: size, and start or trigger, are needed: \"2->1 id 2 start 5e6\""),
     ] {
         let file = stored(&folder, "b.cm", matrix.replace(from, to));
         let error = open(&file, &options).err().map(|error| error.to_string());
         assert_eq!(error, Some(format!("{}: {expected}", file.display())));
     }
-    let triggered =
-        matrix.replace("size 2000000", "size 2000000 send_done_trigger 9").replace("start 7000000", "trigger 9");
-    let waits = beginning(&stored(&folder, "c.cm", triggered), &options);
+    let define = |kind: &str, set_off: &str| {
+        let flows = matrix.replace("size 2000000", &format!("size 2000000 {set_off} 9"));
+        let matrix = flows.replace("start 7000000", "trigger 9") + &format!("trigger id 9 {kind}\n");
+        let file = stored(&folder, "c.cm", matrix);
+        let opened = open(&file, &options).map(|_| file.clone());
+        opened.map_err(|error| error.to_string().rsplit_once(".cm: ").unwrap().1.to_owned())
+    };
+    let waits = beginning(&define("oneshot", "send_done_trigger").unwrap(), &options);
     assert!(!waits.contains("Bytes(1)"), "the third flow waits for the first: {waits}");
+    for (kind, set_off, expected) in [
+        ("barrier count 2", "send_done_trigger", "line 6: trigger 9 waits for 2 flows, and 1 set it off"),
+        (
+            "oneshot",
+            "recv_done_trigger",
+            "line 6: trigger 9 is set off at another host than that of the flow: no such triggers are simulated",
+        ),
+        ("multishot", "send_done_trigger", "line 7: a multishot trigger is not simulated: \"trigger id 9 multishot\""),
+    ] {
+        assert_eq!(define(kind, set_off), Err(expected.to_owned()));
+    }
+}
+
+#[test]
+fn lists_of_dependents_do_not_overlap() {
+    let folder = TempDir::new().unwrap();
+    let ranks = vec![vec![(2, 0, 5, 0, 0, vec![]), (2, 0, 5, 0, 0, vec![(0, true)]), (2, 0, 5, 0, 0, vec![])]];
+    let mut bytes = binary(&ranks);
+    assert!(open(stored(&folder, "a.bin", &bytes), &Options::default()).is_ok());
+    // The second operation claims the dependents of the first.
+    let second = 8 + 6 + 16 + 8 + 4 * 2 + 39;
+    bytes[second + 23..second + 27].copy_from_slice(&1_u32.to_le_bytes());
+    let error = open(stored(&folder, "b.bin", &bytes), &Options::default()).err().unwrap().to_string();
+    assert!(error.ends_with("rank 0: the file ends too early"), "{error}");
+}
+
+#[test]
+fn a_long_cycle_is_found_and_shown_in_part() {
+    let mut text = "num_ranks 1\nrank 0 {\n".to_owned();
+    (0..50_000).for_each(|number| writeln!(text, "l{number}: calc 1").unwrap());
+    (0..50_000).for_each(|number| writeln!(text, "l{number} requires l{}", (number + 1) % 50_000).unwrap());
+    let folder = TempDir::new().unwrap();
+    let file = stored(&folder, "a.goal", text + "}\n");
+    let error = describe(&file, &Options::default()).unwrap_err().to_string();
+    assert!(error.contains("a cycle of dependencies: line ") && error.ends_with("(50000 in all)"), "{error}");
+    assert!(error.len() < 400, "{error}");
 }

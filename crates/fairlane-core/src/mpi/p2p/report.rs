@@ -21,6 +21,19 @@ impl Messaging {
     #[inline(never)]
     pub fn offload(&mut self, rank: u32, op: &Op, span: Picoseconds, name: RequestId, now: u64) -> Over {
         let at = self.compute(rank, op, span, now)?;
+        self.reports(rank).offloaded += 1;
+        self.start_timer(rank, op, at, (name, Stage::Offloaded), now)
+    }
+
+    /// [`Op::Delay`].
+    #[inline(never)]
+    pub fn delay(&mut self, rank: u32, op: &Op, span: Picoseconds, name: RequestId, now: u64) -> Over {
+        let at = self.lasts(rank, op, span, now)?;
+        self.start_timer(rank, op, at, (name, Stage::Delayed), now)
+    }
+
+    /// A request of `rank` that is complete at `at`.
+    fn start_timer(&mut self, rank: u32, op: &Op, at: u64, (name, stage): (RequestId, Stage), now: u64) -> Over {
         let state = self.rank(rank);
         let job = state.job;
         let Some(slot) = state.requests.start(Some(name), Request::send(now, PENDING)) else {
@@ -29,19 +42,18 @@ impl Messaging {
         let background = &mut state.needed().background;
         background.begun = background.begun.wrapping_add(1) & ORDERS;
         let key = step_key(rank, background.begun);
-        self.reports(rank).offloaded += 1;
-        self.own_memory().push(Reverse((at, key, slot, Stage::Offloaded)));
+        self.own_memory().push(Reverse((at, key, slot, stage)));
         self.in_memory += 1;
         self.jobs[job.index()].in_flight += 1;
         Ok(now)
     }
 
-    /// Work on a device is complete.
+    /// Work on a device is complete, or a time has passed.
     #[inline(never)]
-    pub fn end_offloaded(&mut self, key: u64, slot: u32, at: u64) {
+    pub fn end_timer(&mut self, key: u64, slot: u32, stage: Stage, at: u64) {
         let rank = rank_of_step(key);
         self.count_arrival(self.ranks[rank as usize].job, true);
-        self.reports(rank).offloaded -= 1;
+        self.reports(rank).offloaded -= u32::from(stage == Stage::Offloaded);
         self.complete(rank, slot, at);
     }
 

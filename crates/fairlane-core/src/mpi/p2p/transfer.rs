@@ -59,6 +59,8 @@ pub(in crate::mpi) enum Stage {
     Entering,
     /// No message: work on a device is complete.
     Offloaded,
+    /// No message: a time has passed.
+    Delayed,
 }
 
 impl Stage {
