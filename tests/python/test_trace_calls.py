@@ -218,7 +218,7 @@ def test_a_trace_without_operations_cannot_be_repeated(tmp_path: Path, capsys: p
     archive.call(0, "MPI_Recv", recv(0, archive.world, 7, 1000))
     trace = archive.close()
     (line,) = refusals(capsys, scenario(tmp_path, trace))
-    assert "1 of 2 ranks neither compute nor communicate, so the trace cannot be repeated" in line
+    assert "1 of 2 ranks wait for nothing, so the trace would be repeated without end" in line
     assert execute(["check", str(scenario(tmp_path, trace, "trace.repeat = false"))]) == 0
 
 

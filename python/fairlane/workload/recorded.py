@@ -90,8 +90,8 @@ def repeat_problems(description: Mapping[str, Any], path: str) -> list[Problem]:
     idle = description.get("ranks_without_operations", 0)
     if not idle:
         return []
-    message = f"{idle} of {description['ranks']} ranks neither compute nor communicate, so the trace cannot be repeated"
-    return [Problem("path", message, path, "a trace of MPI calls, or repeat = false")]
+    message = f"{idle} of {description['ranks']} ranks wait for nothing, so the trace would be repeated without end"
+    return [Problem("path", message, path, "repeat = false, or a trace in which every rank computes or receives")]
 
 
 def _never(key: str, value: str, does: str, missing: int, ranks: int, counts: Mapping[str, int]) -> Problem:

@@ -340,7 +340,7 @@ def _below(folder: Path) -> Path:
     """The trace in a folder, or in a folder up to two levels below it; the folder itself if there is none."""
     for depth in range(3):
         traces = _traces(folder, "*/" * depth)
-        if traces and depth:
+        if depth or (traces and traces[0].suffix in {".goal", ".cm"}):
             _refuse_several(traces, folder, folder, "name one")
         if traces:
             return traces[0] if depth or traces[0].suffix in {".goal", ".cm"} else folder

@@ -455,3 +455,49 @@ impl Source for GraphSource {
         Box::new(self.clone())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The names of the requests of collectives and work that begin next.
+    fn begun(source: &mut dyn Source) -> Vec<RequestId> {
+        let ops = source.ahead().unwrap().to_vec();
+        source.pass(ops.len());
+        let request = |op: &Op| match op {
+            Op::Collective(Collective::Nonblocking { request, .. }) | Op::Offload(_, request) => Some(*request),
+            _ => None,
+        };
+        ops.iter().filter_map(request).collect()
+    }
+
+    #[test]
+    fn a_stream_does_one_thing_after_another_and_a_group_begins_in_order() {
+        let volume = Volume::Uniform(Bytes(8));
+        let collective = |stream| Node::Collective {
+            kind: CollectiveKind::Allreduce,
+            group: None,
+            root: Rank(0),
+            volume: volume.clone(),
+            stream,
+        };
+        for (stream, together) in [(Some(3), 1), (None, 3)] {
+            let mut rank = RankGraph::default();
+            rank.node(collective(stream));
+            rank.node(collective(stream));
+            rank.node(Node::Work { stream: 3, span: Picoseconds(5) });
+            let graph = Graph { ranks: vec![rank], groups: Vec::new(), repeat: false };
+            let mut source = graph.program().unwrap().ranks.remove(0);
+            let mut begins = Vec::new();
+            loop {
+                let requests = begun(&mut *source);
+                if requests.is_empty() {
+                    break;
+                }
+                begins.push(requests.len());
+                source.completed(&requests);
+            }
+            assert_eq!((begins[0], begins.iter().sum::<usize>()), (together, 3), "{stream:?}: {begins:?}");
+        }
+    }
+}

@@ -105,6 +105,10 @@ impl Files {
         let recorded = self.read(&Options { leave_out: Vec::new(), ..options.clone() })?;
         let mut description = recorded.describe();
         description.unsupported = recorded.unsupported.clone().finish();
+        if matches!(self, Self::Flows(_)) {
+            // They are not repeated.
+            description.ranks_without_operations = 0;
+        }
         recorded.program(false, options)?;
         Ok(description)
     }
