@@ -107,6 +107,23 @@ def test_ranks_that_the_network_cannot_tell_apart_count_as_one(tmp_path: Path) -
         jobs.close()
 
 
+def test_ranks_of_a_host_are_apart_where_each_has_an_endpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DryRun, "endpoints", lambda _, host, ranks: [f"{host}/{rank}" for rank in range(ranks)])
+    jobs = Jobs(tmp_path, {("12", rank): "n1" for rank in range(3)})
+    periods: list[Period] = []
+    try:
+        with Journal(tmp_path / "agent.db") as journal:
+            agent = Steered(config(tmp_path, jobs=BOTH[:1]), journal, SimpleQueue(), observe=periods.append)
+            agent.start()
+            agent.period()
+            jobs.mark({("12", rank): 5 - rank for rank in range(3)})
+            agent.period()
+            assert periods[0].work.jobs["12"].iterations == (5, 4, 3)
+            assert levels(journal.in_force("dry_run")) == {("12", 2): (1, ("host0/2",), 1.0)}
+    finally:
+        jobs.close()
+
+
 def test_jobs_on_one_host_are_left_alone(tmp_path: Path) -> None:
     said: list[str] = []
     nodes = {("12", 0): "n1", ("13", 0): "n1"}

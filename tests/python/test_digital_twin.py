@@ -134,6 +134,14 @@ def test_who_shares_a_link_shares_it_mutually_and_nobody_with_itself() -> None:
     assert contention(together, 3) == {}, "under one switch no link between switches is used"
 
 
+def test_contention_is_of_shares_of_a_jobs_traffic() -> None:
+    def found(size: str) -> Any:
+        workload = {"name": "ring", "message_size": size}
+        return contention(scenario(jobs=[{"name": "one", "ranks": 8, "workload": workload}]).resolve(), 3)
+
+    assert found("1 KiB") == found("64 KiB") != {}
+
+
 def test_ranks_share_links_of_the_rails_that_their_jobs_use() -> None:
     """Paths between first adapters stood for all others."""
     plain, planes = twin().model, {**twin().model.tables["fabric"], "rails": {"count": 2, "wiring": "planes"}}

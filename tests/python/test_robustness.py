@@ -15,7 +15,7 @@ from fairlane.reproduce.folder import Folder
 from fairlane.reproduce.robustness import SCHEMA, Mapped, planned, points_of, run_points
 from fairlane.reproduce.robustness_output import CLAUSES, INDICES, LEVELS, POINTS, Map, combine, store
 from fairlane.reproduce.running import stored_as
-from fairlane.reproduce.shares import by_point
+from fairlane.reproduce.shares import _chance, by_point
 from fairlane.reproduce.space import FILE, Parameter, space_of
 from fairlane.results.reproduction import DEPENDS, RARE, ROBUST, TOO_FEW
 from fairlane.tasks.executor import Executor
@@ -333,6 +333,16 @@ def test_values_are_filled_into_texts(text: str, value: float, expected: object)
 def test_of_few_points_there_is_no_verdict(place: Path, tmp_path: Path) -> None:
     found = Map.of(run(folder_of(place), tmp_path / "out", 2))
     assert found.clauses["verdict"].unique().to_list() == [TOO_FEW]
+
+
+def test_chance_is_the_spread_of_repetitions_over_that_of_all_points() -> None:
+    def chance(repeated: list[int]) -> float | None:
+        return _chance(*(pl.DataFrame({"margin": margins}) for margins in (list(range(100)), repeated)))
+
+    assert chance([50, 50, 50]) == 0
+    assert chance(list(range(100))) == 1
+    assert chance(list(range(25, 75))) == pytest.approx(1 / 4, abs=0.01), "half the range"
+    assert chance([50, 50]) is None, "too few"
 
 
 def test_a_map_has_shares_and_what_decides_them(place: Path, tmp_path: Path) -> None:

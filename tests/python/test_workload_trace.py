@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fairlane import Scenario, ScenarioError, Simulation
-from fairlane.workload.trace import read_trace, unpack
+from fairlane.workload.trace import Trace, read_trace, unpack
 from packing import zstd
 
 TRACES = Path(__file__).parent.parent / "data" / "traces"
@@ -41,6 +41,16 @@ def test_an_archive_is_unpacked_once_and_its_trace_found(tmp_path: Path) -> None
     (found / "x.meta").write_bytes(b"changed")
     assert (unpack(archive) / "x.meta").read_bytes() == b"m"
     assert unpack(pack(tmp_path / "b.tar.zst", {"b/traces.otf2": b"o", "b/traces/0.evt": b""})).name == "traces.otf2"
+
+
+@pytest.mark.parametrize(
+    ("part", "share"),
+    [({}, 1), ({"iterations": "3.."}, 0.8), ({"iterations": "3..4"}, 0.2), ({"iterations": "..4"}, 0.4)],
+)
+def test_the_share_of_a_part_counts_its_iterations(part: dict[str, str], share: float, tmp_path: Path) -> None:
+    (tmp_path / "x.otf2").touch()
+    trace = Trace.model_validate({"path": tmp_path / "x.otf2", "iteration": {"collective": "allreduce"}, **part})
+    assert trace.share({"iteration_starts": list(range(10))}) == share
 
 
 def test_a_member_that_leaves_its_folder_is_refused(tmp_path: Path) -> None:
