@@ -65,14 +65,11 @@ class Torus:
 
 
 def tree_of(wiring: Wiring, *, merged: bool) -> Tree:
-    """The tree of a fabric. Raises ``ScenarioError`` for hosts without a switch.
+    """The tree of a fabric.
 
     Switches whose names Slurm does not take are named by GUID.
     """
     fabric = wiring.fabric("up_down")
-    if min(fabric.leaf_of) < 0:
-        host = wiring.hosts[fabric.leaf_of.index(-1)]
-        raise ScenarioError(Problem("fabric", "has a host that is cabled to another host, without a switch", host))
     nodes, names, changes = _names(wiring)
     at_leaf: dict[int, list[str]] = {}
     for host, leaf in zip(nodes, fabric.leaf_of, strict=True):
