@@ -178,8 +178,7 @@ impl Recorded {
     /// That all ranks meet.
     fn check(&self) -> Result<(), TraceError> {
         self.check_messages()?;
-        // By group and rank: the collectives, with their numbers among the nodes.
-        let mut calls: BTreeMap<Option<usize>, BTreeMap<u32, Vec<(usize, &Node)>>> = BTreeMap::new();
+        let mut calls: BTreeMap<Option<usize>, Calls<'_>> = BTreeMap::new();
         for (rank, number, node) in self.nodes() {
             if let Node::Collective { group, .. } = node {
                 calls.entry(*group).or_default().entry(rank).or_default().push((number, node));
@@ -232,11 +231,7 @@ impl Recorded {
         Ok(())
     }
 
-    fn check_collectives(
-        &self,
-        group: Option<usize>,
-        calls: &BTreeMap<u32, Vec<(usize, &Node)>>,
-    ) -> Result<(), TraceError> {
+    fn check_collectives(&self, group: Option<usize>, calls: &Calls<'_>) -> Result<(), TraceError> {
         let members: Vec<u32> = match group {
             Some(group) => self.graph.groups[group].iter().map(|rank| rank.0).collect(),
             None => (0..u32::try_from(self.graph.ranks.len()).unwrap_or(u32::MAX)).collect(),
@@ -331,6 +326,9 @@ impl Recorded {
         }
     }
 }
+
+/// By rank: the collectives of a group, with their numbers among the nodes.
+type Calls<'n> = BTreeMap<u32, Vec<(usize, &'n Node)>>;
 
 /// So many nodes of a cycle are named.
 const SHOWN: usize = 8;
