@@ -164,9 +164,9 @@ def test_verdicts_on_the_recorded_traces(name: str) -> None:
     assert (verdict.kind, verdict.unit) == RECORDED[name]
 
 
-def test_every_recorded_trace_has_its_verdict_in_the_documentation() -> None:
+def test_every_recording_of_mpi_has_its_verdict_in_the_documentation() -> None:
     names = {path.name for path in TRACES.iterdir() if path.suffix in (".zst", ".otf2", ".dumpi")}
-    assert names == set(RECORDED)
+    assert {name for name in names if not name.startswith("chakra_")} == set(RECORDED)
     with (Path(__file__).parents[2] / "docs" / "data" / "patterns.csv").open(encoding="utf-8") as file:
         verdicts = {row["recording"].strip("`"): row["class, local unit"] for row in csv.DictReader(file)}
     for name, (kind, unit) in {**RECORDED, **LARGE}.items():
