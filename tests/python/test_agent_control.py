@@ -90,38 +90,33 @@ def test_a_rank_that_is_missing_is_reported_and_its_job_left_alone(jobs: Jobs, t
     assert said.count("job 12 is not controlled: no progress of rank 0 is known") == 1
 
 
-def test_ranks_that_the_network_cannot_tell_apart_count_as_one(tmp_path: Path) -> None:
-    nodes = {("12", 0): "n1", ("12", 1): "n1", ("12", 2): "n5", ("12", 3): "n5"}
-    jobs = Jobs(tmp_path, nodes)
+def after_a_period(folder: Path, nodes: dict[tuple[str, int], str]) -> tuple[Any, Any]:
+    """Iterations of job 12, whose ranks have marked 5, 4, ... each, and the levels that it has then."""
+    jobs = Jobs(folder, nodes)
     periods: list[Period] = []
     try:
-        with Journal(tmp_path / "agent.db") as journal:
-            agent = Steered(config(tmp_path, jobs=BOTH[:1]), journal, SimpleQueue(), observe=periods.append)
+        with Journal(folder / "agent.db") as journal:
+            agent = Steered(config(folder, jobs=BOTH[:1]), journal, SimpleQueue(), observe=periods.append)
             agent.start()
             agent.period()
-            jobs.mark({("12", rank): 5 - rank for rank in range(4)})
+            jobs.mark({rank: 5 - rank[1] for rank in nodes})
             agent.period()
-            assert periods[0].work.jobs["12"].iterations == (4, 2)
-            assert levels(journal.in_force("dry_run")) == {("12", 2): (1, ("host4",), 1.0)}
+            return periods[0].work.jobs["12"].iterations, levels(journal.in_force("dry_run"))
     finally:
         jobs.close()
+
+
+def test_ranks_that_the_network_cannot_tell_apart_count_as_one(tmp_path: Path) -> None:
+    iterations, given = after_a_period(tmp_path, {("12", rank): ("n1", "n5")[rank // 2] for rank in range(4)})
+    assert iterations == (4, 2)
+    assert given == {("12", 2): (1, ("host4",), 1.0)}
 
 
 def test_ranks_of_a_host_are_apart_where_each_has_an_endpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DryRun, "endpoints", lambda _, host, ranks: [f"{host}/{rank}" for rank in range(ranks)])
-    jobs = Jobs(tmp_path, {("12", rank): "n1" for rank in range(3)})
-    periods: list[Period] = []
-    try:
-        with Journal(tmp_path / "agent.db") as journal:
-            agent = Steered(config(tmp_path, jobs=BOTH[:1]), journal, SimpleQueue(), observe=periods.append)
-            agent.start()
-            agent.period()
-            jobs.mark({("12", rank): 5 - rank for rank in range(3)})
-            agent.period()
-            assert periods[0].work.jobs["12"].iterations == (5, 4, 3)
-            assert levels(journal.in_force("dry_run")) == {("12", 2): (1, ("host0/2",), 1.0)}
-    finally:
-        jobs.close()
+    iterations, given = after_a_period(tmp_path, {("12", rank): "n1" for rank in range(3)})
+    assert iterations == (5, 4, 3)
+    assert given == {("12", 2): (1, ("host0/2",), 1.0)}
 
 
 def test_jobs_on_one_host_are_left_alone(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::description::Unsupported;
 
 /// Collects records that cannot be simulated.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub struct Collector {
     /// By call and by the reason without its numbers.
     found: BTreeMap<(String, String), Unsupported>,

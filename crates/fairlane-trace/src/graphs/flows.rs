@@ -35,16 +35,13 @@ struct Flow {
 /// How many flows set off each trigger of a connection matrix.
 type Triggers = BTreeMap<u64, u64>;
 
-/// Whether a file is a connection matrix, or a list of flows, by its beginning.
-pub fn is_one(file: &Path) -> bool {
-    use std::io::Read;
-    let mut start = Vec::new();
-    let read = fs::File::open(file).and_then(|file| file.take(4096).read_to_end(&mut start));
-    let start = String::from_utf8_lossy(&start);
+/// Whether a file that starts so is a connection matrix or a list of flows.
+pub fn is_one(start: &[u8]) -> bool {
+    let start = String::from_utf8_lossy(start);
     let mut lines = start.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let (first, second) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
     let matrix = first.strip_prefix("Nodes ").is_some_and(|count| count.trim().parse::<u32>().is_ok());
-    read.is_ok() && (matrix || first.parse::<u64>().is_ok() && second.split_whitespace().count() == 6)
+    matrix || first.parse::<u64>().is_ok() && second.split_whitespace().count() == 6
 }
 
 /// Reads a connection matrix or a list of flows.

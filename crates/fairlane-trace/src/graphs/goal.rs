@@ -27,16 +27,10 @@ const ANY: u32 = u32::MAX;
 /// Bytes of an operation in a binary schedule, without padding.
 const OPERATION: usize = 39;
 
-/// Whether a file is a schedule: by its beginning if it is binary, else by the ending `.goal` or by its first word.
-pub fn is_one(file: &Path) -> bool {
-    use std::io::Read;
-    let mut start = Vec::new();
-    let Ok(opened) = fs::File::open(file) else { return false };
-    if opened.take(4096).read_to_end(&mut start).is_err() {
-        return false;
-    }
+/// Whether a file that starts so is a schedule: by its magic number if it is binary, else by the ending `.goal` or by its first word.
+pub fn is_one(file: &Path, start: &[u8]) -> bool {
     let binary = start.first_chunk().is_some_and(|start| [MAGIC, USED_UP].contains(&u64::from_le_bytes(*start)));
-    let text = || String::from_utf8_lossy(&start).split_whitespace().next() == Some("num_ranks");
+    let text = || String::from_utf8_lossy(start).split_whitespace().next() == Some("num_ranks");
     binary || file.extension().is_some_and(|ending| ending == "goal") || text()
 }
 

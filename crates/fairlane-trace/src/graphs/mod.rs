@@ -9,6 +9,8 @@ mod flows;
 mod goal;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -55,11 +57,15 @@ pub enum Files {
 /// # Errors
 /// A folder has Chakra traces of some ranks only.
 pub fn find(path: &Path) -> Result<Option<Files>, TraceError> {
-    if path.is_file() && goal::is_one(path) {
-        return Ok(Some(Files::Goal(path.to_owned())));
-    }
-    if path.is_file() && flows::is_one(path) {
-        return Ok(Some(Files::Flows(path.to_owned())));
+    if path.is_file() {
+        let mut start = Vec::new();
+        let read = File::open(path).and_then(|file| file.take(4096).read_to_end(&mut start));
+        if read.is_ok() && goal::is_one(path, &start) {
+            return Ok(Some(Files::Goal(path.to_owned())));
+        }
+        if read.is_ok() && flows::is_one(&start) {
+            return Ok(Some(Files::Flows(path.to_owned())));
+        }
     }
     Ok(chakra::find(path)?.map(Files::Chakra))
 }
@@ -102,9 +108,9 @@ impl Files {
     /// # Errors
     /// As [`crate::describe`].
     pub fn describe(&self, options: &Options) -> Result<Description, TraceError> {
-        let recorded = self.read(&Options { leave_out: Vec::new(), ..options.clone() })?;
+        let mut recorded = self.read(&Options { leave_out: Vec::new(), ..options.clone() })?;
         let mut description = recorded.describe();
-        description.unsupported = recorded.unsupported.clone().finish();
+        description.unsupported = std::mem::take(&mut recorded.unsupported).finish();
         if matches!(self, Self::Flows(_)) {
             // They are not repeated.
             description.ranks_without_operations = 0;
@@ -158,20 +164,18 @@ impl Recorded {
         self.files.get(rank as usize).or(self.files.first()).cloned().unwrap_or_default()
     }
 
-    fn program(self, repeat: bool, options: &Options) -> Result<Program, TraceError> {
-        let Self { files, graph, places, place, .. } = self;
+    fn program(mut self, repeat: bool, options: &Options) -> Result<Program, TraceError> {
+        let graph = std::mem::take(&mut self.graph);
         let ranks = (0..).zip(graph.ranks).map(|(rank, of)| scaled(of, rank, options)).collect();
         Graph { ranks, repeat, ..graph }.program().map_err(|cycle| {
-            let of = &places[cycle.rank as usize];
-            let shown = cycle.nodes.iter().take(SHOWN).map(|node| of[*node as usize].to_string());
+            let places = &self.places[cycle.rank as usize];
+            let shown = cycle.nodes.iter().take(SHOWN).map(|node| places[*node as usize].to_string());
             let mut numbers: Vec<String> = shown.collect();
             if cycle.nodes.len() > SHOWN {
                 numbers.push(format!("... ({} in all)", cycle.nodes.len() - 1));
             }
-            let problem = format!("a cycle of dependencies: {place} {}", numbers.join(" after "));
-            let number = cycle.nodes.first().map_or(0, |node| of[*node as usize]);
-            let file = files.get(cycle.rank as usize).or(files.first()).cloned().unwrap_or_default();
-            TraceError::Node { file, rank: cycle.rank, place, number, problem }
+            let problem = format!("a cycle of dependencies: {} {}", self.place, numbers.join(" after "));
+            self.wrong(cycle.rank, cycle.nodes[0] as usize, problem)
         })
     }
 
