@@ -23,7 +23,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name Cargo.toml -o -n
 # The bindings are left out of what links on its own: they are a library that only a Python process can load.
 RUST_ALONE := --workspace --exclude fairlane-python
 
-# One process more than cores, because some tests wait; each takes up to a gigabyte.
+# One process more than cores, because some tests wait, but at most six, because each takes up to a gigabyte.
 PROCESSES := $(shell cores=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$((cores < 5 ? cores + 1 : 6)))
 PYTEST := $(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist worksteal
 # The seed of campaigns, another one each day.

@@ -4,10 +4,12 @@
 //! Computations take their recorded duration, one after another on each thread of the CPU (`is_cpu_op`, `tid`) and on each
 //! stream of the GPU. Sends are eager whatever their size: traces have receives that begin only after a send has ended, all
 //! around a ring. `data_deps` are what a node waits for, as for Chakra's own feeder; `ctrl_deps` name the call within which
-//! it was recorded. What the CPU does to start a collective has no bytes and takes no time. Messages and collectives take
-//! what the simulated network makes of them. `comm_size` is what a rank hands in: the whole buffer of an allreduce, the block
-//! of a rank in an allgather, the blocks for all ranks of an all-to-all or a reduce-scatter. A process group `pg_name` is one
-//! of [`Options::groups`], or of the group list that PyTorch records, else all ranks have the collective.
+//! it was recorded. A `COMM_COLL_NODE` with `is_cpu_op` and without `comm_size` is the launch of a collective; it takes no
+//! time. Messages and collectives take what the simulated network makes of them. `comm_size` is the size of the send buffer:
+//! the whole one of an allreduce, the block of a rank in an allgather, the blocks for all ranks of an all-to-all, a
+//! reduce-scatter or a scatter. Process groups are those of [`Options::groups`], if given, else those that PyTorch recorded.
+//! A node without `pg_name` is of all ranks, and so are `0` and `default_pg` if no groups are defined; other unknown names
+//! are errors.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;

@@ -15,7 +15,7 @@ use super::Recorded;
 use crate::TraceError;
 
 const PS_PER_S: f64 = 1e12;
-/// Hosts, of which most may be idle: a damaged number does not take all memory.
+/// Most hosts, so that a damaged number does not take all memory.
 const MOST_NODES: u32 = 1 << 20;
 
 /// A flow, with the line on which it stands.
@@ -159,7 +159,7 @@ impl Recorded {
 
     fn add_flows(&mut self, flows: &[Flow], triggers: &Triggers) -> Result<(), String> {
         let nodes = self.graph.ranks.len();
-        // By trigger: the lines and ends of the flows that set it off, as rank and node.
+        // By trigger: the nodes whose completion sets it off, as rank and node.
         let mut causes: BTreeMap<u64, Vec<(u32, u32)>> = BTreeMap::new();
         let mut sends = Vec::new();
         for (tag, flow) in (0..).zip(flows) {

@@ -1,9 +1,9 @@
 //! GOAL schedules (Group Operation Assembly Language), as Schedgen, ATLAHS and others write them for LogGOPSim: as text, or as
 //! `txt2bin` packs them.
 //!
-//! `calc` is work of so many nanoseconds on a stream `cpu`. `send` and `recv` have bytes, a partner and a tag; -1 is any. The `nic` of
-//! an operation, and the `cpu` and the bytes of a message that is received, are not used. `requires` is a dependency on the end of an operation, `irequires` on its
-//! beginning.
+//! `calc` is work of so many nanoseconds on a stream `cpu`. `send` and `recv` have bytes, a partner and a tag; -1 of `recv`
+//! is any. The `nic`, the `cpu` of `send` and `recv` and the bytes of `recv` are ignored. `requires` is a dependency on the
+//! end of an operation, `irequires` on its beginning.
 
 use std::collections::HashMap;
 use std::fs;
@@ -233,8 +233,8 @@ impl Numbers<'_> {
     }
 }
 
-/// After the magic number: the number of ranks, the greatest CPU and NIC, where each rank begins and ends, and the ranks. Of a rank:
-/// the number of its operations and of those that depend on nothing, these, the operations, and who depends on them.
+/// After the magic number: the number of ranks, the greatest CPU and NIC, where each rank begins and ends, and the ranks. Per rank:
+/// numbers of operations and of roots, the roots, the operations, and the dependents of each.
 fn read_binary(recorded: &mut Recorded, bytes: &[u8]) -> Result<(), String> {
     let mut header = Numbers(bytes);
     let ranks = header.u32()?;

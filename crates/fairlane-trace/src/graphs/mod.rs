@@ -33,7 +33,7 @@ pub struct Recorded {
     graph: Graph,
     /// Names of the groups.
     groups: Vec<String>,
-    /// By rank and node: its number in the file, in the words of the format.
+    /// By rank and node: line, node id or operation number in the file.
     places: Vec<Vec<u64>>,
     /// The word for such a number.
     place: &'static str,
@@ -179,7 +179,7 @@ impl Recorded {
         })
     }
 
-    /// That all ranks meet.
+    /// Checks that sends match receives, and that collectives agree on all ranks.
     fn check(&self) -> Result<(), TraceError> {
         self.check_messages()?;
         let mut calls: BTreeMap<Option<usize>, Calls<'_>> = BTreeMap::new();
@@ -206,7 +206,7 @@ impl Recorded {
             .filter(|(.., node)| matches!(node, Node::Recv { from, tag } if from.is_none() || tag.is_none()))
             .map(|(rank, ..)| rank)
             .collect();
-        // By receiver, and by sender and tag where the receiver names both: sends and receives, and the first of each.
+        // By receiver, and by sender and tag if none of its receives has a wildcard: sends and receives, and the first of each.
         let mut messages: BTreeMap<_, [Seen; 2]> = BTreeMap::new();
         for (rank, number, node) in self.nodes() {
             let (side, to, from, tag) = match *node {
@@ -281,7 +281,7 @@ impl Recorded {
         let mut idle: BTreeSet<u32> = (0..ranks).collect();
         let mut busy = 0.0;
         for (rank, _, node) in self.nodes() {
-            // Who only sends waits for nothing.
+            // A rank that only sends never blocks.
             if matches!(node, Node::Work { .. } | Node::Recv { .. } | Node::Collective { .. }) {
                 idle.remove(&rank);
             }

@@ -1,5 +1,5 @@
-//! Requests whose completion is reported to the source of a rank, and work on devices beside its CPU: what programs are made of
-//! whose operations depend on each other as a graph ([`crate::program::graph`]).
+//! Requests of dependency graphs ([`crate::program::graph`]): work on streams, timers, and completions that are reported to the
+//! source of the rank.
 
 use std::cmp::Reverse;
 
@@ -17,7 +17,7 @@ impl Messaging {
         self.rank(rank).needed().reports.get_or_insert_default()
     }
 
-    /// [`Op::Offload`]: the work takes as much longer as a computation on a host that is slow.
+    /// [`Op::Offload`]: a slow host slows the work down as it does computation.
     #[inline(never)]
     pub fn offload(&mut self, rank: u32, op: &Op, span: Picoseconds, name: RequestId, now: u64) -> Over {
         let at = self.compute(rank, op, span, now)?;
@@ -32,7 +32,7 @@ impl Messaging {
         self.start_timer(rank, op, at, (name, Stage::Delayed), now)
     }
 
-    /// A request of `rank` that is complete at `at`.
+    /// Starts a request of `rank` that is complete at `at`.
     fn start_timer(&mut self, rank: u32, op: &Op, at: u64, (name, stage): (RequestId, Stage), now: u64) -> Over {
         let state = self.rank(rank);
         let job = state.job;
@@ -90,7 +90,7 @@ impl Messaging {
         }
     }
 
-    /// The wait of `rank` ends all requests that are complete and to be reported: they are what it has waited for.
+    /// Hands all requests of `rank` that are complete and to be reported to the wait that ends, and their names to the source.
     #[inline(never)]
     pub fn take_reports(&mut self, rank: u32) {
         let complete = std::mem::take(&mut self.reports(rank).complete);

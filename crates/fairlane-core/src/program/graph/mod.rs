@@ -1,11 +1,11 @@
 //! Programs whose operations depend on each other as a graph: several of a rank are under way at once, as of a GPU that computes on
 //! one stream and communicates on others.
 //!
-//! A [`Node`] is ready when all that it depends on has ended ([`After::End`]) or begun ([`After::Begin`]). Nodes that are ready begin
-//! one after another, in the order of the completions that made them ready, then of their numbers; work before messages. The CPU of the
-//! rank begins them: what becomes ready while it is in a send waits for the overhead of that send. A stream of a rank does one thing
-//! after another, work or collectives. Point-to-point messages take their send and receive overheads from the CPU; work and collectives
-//! do not.
+//! A [`Node`] is ready when all that it depends on has ended ([`After::End`]) or begun ([`After::Begin`]). Nodes that are
+//! ready begin one after another: work, delays and receives before sends and collectives, each in the order of the
+//! completions that made them ready, then of their numbers. The CPU of the rank begins them: what becomes ready while it is
+//! in a send waits for the overhead of that send. A stream of a rank does one thing after another, work or collectives.
+//! Point-to-point messages take their send and receive overheads from the CPU; work and collectives do not.
 
 mod source;
 
@@ -32,7 +32,7 @@ pub enum Node {
         /// How long it takes.
         span: Picoseconds,
     },
-    /// A time in which the rank does nothing.
+    /// A timer: ends after this time; takes neither the CPU nor a stream.
     Delay(Picoseconds),
     /// A message to a rank of the job.
     Send {
@@ -112,7 +112,7 @@ impl RankGraph {
         self.edges.push((node, on, after));
     }
 
-    /// The same dependencies between other nodes.
+    /// Replaces each node and keeps the dependencies.
     #[must_use]
     pub fn map_nodes(self, of: impl FnMut(Node) -> Node) -> Self {
         Self { nodes: self.nodes.into_iter().map(of).collect(), edges: self.edges }
@@ -172,7 +172,7 @@ struct Plan {
     nodes: Vec<Node>,
     /// By node: on how many beginnings and ends it waits.
     waits: Vec<u32>,
-    /// By node: where its dependents begin; those of its beginning, then those of its end.
+    /// By node: offsets into `dependents` of those that wait for its beginning, and of those that wait for its end.
     first: Vec<[u32; 2]>,
     dependents: Vec<u32>,
 }
@@ -217,7 +217,8 @@ impl Plan {
         }
     }
 
-    /// Nodes of a cycle, if there is one: those that never lose all that they wait for wait for each other.
+    /// Returns a cycle, if there is one. Removes ready nodes one after another (topological sort): each node that is left is on a
+    /// cycle or downstream of one.
     fn cycle(&self) -> Option<Vec<u32>> {
         let mut waits = self.waits.clone();
         let mut free: Vec<u32> = (0..).zip(&waits).filter(|(_, waits)| **waits == 0).map(|(node, _)| node).collect();
@@ -229,7 +230,7 @@ impl Plan {
                 }
             }
         }
-        // Each node that is left depends on another one that is left: who follows these comes to one for the second time.
+        // Each node that is left depends on one that is left, so following these comes to a node twice: that is the cycle.
         let mut on = vec![None; waits.len()];
         for node in (0..).zip(&waits).filter(|(_, waits)| **waits > 0).map(|(node, _): (u32, _)| node) {
             for &next in [After::Begin, After::End].iter().flat_map(|after| self.after(node, *after)) {

@@ -34,7 +34,7 @@ pub(super) struct GraphSource {
     /// Nodes that have not ended.
     left: usize,
     ops: Vec<Op>,
-    /// Operations of messages, which come behind those of work.
+    /// Sends and collectives, which come behind work, delays and receives.
     messages: Vec<Op>,
     next: usize,
     finished: bool,
