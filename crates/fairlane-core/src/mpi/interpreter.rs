@@ -202,8 +202,7 @@ impl Messaging {
             }
             Op::EndBurst(after) => (activity(op), self.end_burst(rank, op, *after, now)),
             Op::Pause(span) => (Activity::Nothing, self.pause(rank, op, *span, now)),
-            Op::Offload(span, request) => (Activity::Nothing, self.offload(rank, op, *span, *request, now)),
-            Op::Delay(span, request) => (Activity::Nothing, self.delay(rank, op, *span, *request, now)),
+            Op::Graph(call) => self.execute_of_graph(rank, op, call, now),
         }
     }
 
@@ -235,8 +234,6 @@ impl Messaging {
             }
             P2p::Datagram { to, bytes } => (activity(op), self.datagram(rank, op, to, bytes, now)),
             P2p::RequestFree(request) => (activity(op), self.free_request(rank, op, request, now)),
-            P2p::Report(request) => (activity(op), self.ask_for_report(rank, op, request, now)),
-            P2p::WaitReport => self.wait_for_report(rank, op, now),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Operations in words, for errors.
 
 use crate::ids::Rank;
-use crate::program::{Collective, Comm, Op, P2p, Rma, Tag, Volume};
+use crate::program::{Collective, Comm, GraphOp, Op, P2p, Rma, Tag, Volume};
 
 pub(super) fn of(op: &Op) -> String {
     match op {
@@ -14,8 +14,7 @@ pub(super) fn of(op: &Op) -> String {
         Op::MarkProgress => "MarkProgress".to_owned(),
         Op::EndBurst(after) => format!("EndBurst(after {after})"),
         Op::Pause(span) => format!("Pause({span})"),
-        Op::Offload(span, request) => format!("Offload({span}, request {request})"),
-        Op::Delay(span, request) => format!("Delay({span}, request {request})"),
+        Op::Graph(op) => graph(op),
     }
 }
 
@@ -36,8 +35,15 @@ fn point_to_point(op: &P2p) -> String {
         P2p::WaitSome(requests) => format!("WaitSome({})", numbers("requests", requests)),
         P2p::Datagram { to, bytes } => format!("Datagram({} bytes to {to})", bytes.0),
         P2p::RequestFree(request) => format!("RequestFree(request {request})"),
-        P2p::Report(request) => format!("Report(request {request})"),
-        P2p::WaitReport => "WaitReport".to_owned(),
+    }
+}
+
+fn graph(op: &GraphOp) -> String {
+    match op {
+        GraphOp::Offload(span, request) => format!("Offload({span}, request {request})"),
+        GraphOp::Delay(span, request) => format!("Delay({span}, request {request})"),
+        GraphOp::Report(request) => format!("Report(request {request})"),
+        GraphOp::WaitReport => "WaitReport".to_owned(),
     }
 }
 

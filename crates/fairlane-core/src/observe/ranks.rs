@@ -1,7 +1,7 @@
 //! Use of a rank's time.
 
 use super::Mark;
-use crate::program::{Collective, CollectiveKind, Comm, NeighborKind, Op, P2p, Rma, RmaKind};
+use crate::program::{Collective, CollectiveKind, Comm, GraphOp, NeighborKind, Op, P2p, Rma, RmaKind};
 use crate::units::{Instant, Picoseconds};
 
 /// The MPI calls that are distinguished, by index; see [`call_name`].
@@ -31,6 +31,8 @@ const NAMES: [&str; FIRST_COLLECTIVE as usize] = [
     "comm_split",
     "comm_create",
 ];
+
+const WAIT_SOME: u8 = 8;
 
 const FIRST_COLLECTIVE: u8 = 12;
 
@@ -112,8 +114,9 @@ pub fn call_of(op: &Op) -> Option<u8> {
             Comm::Define { .. } | Comm::Free(_) => None,
         },
         Op::Rma(op) => Some(one_sided_call_of(op)),
+        Op::Graph(op) => (*op == GraphOp::WaitReport).then_some(WAIT_SOME),
         Op::EndBurst(_) => Some(FIRST_COLLECTIVE + CollectiveKind::Bcast as u8),
-        Op::Compute(_) | Op::BeginTiming | Op::MarkProgress | Op::Pause(_) | Op::Offload(..) | Op::Delay(..) => None,
+        Op::Compute(_) | Op::BeginTiming | Op::MarkProgress | Op::Pause(_) => None,
     }
 }
 
@@ -128,8 +131,8 @@ fn message_call_of(op: &P2p) -> Option<u8> {
         P2p::Wait(_) => 5,
         P2p::WaitAll(_) => 6,
         P2p::WaitAny(_) => 7,
-        P2p::WaitSome(_) | P2p::WaitReport => 8,
-        P2p::Datagram { .. } | P2p::RequestFree(_) | P2p::Report(_) => return None,
+        P2p::WaitSome(_) => WAIT_SOME,
+        P2p::Datagram { .. } | P2p::RequestFree(_) => return None,
     })
 }
 

@@ -18,7 +18,7 @@ pub use builder::{ProgramBuilder, ProgramError};
 pub(crate) use neighborhood::Neighbors;
 pub use neighborhood::{NeighborKind, Topology};
 pub use one_sided::{RmaKind, WindowHandle};
-pub use op::{Collective, Comm, Op, P2p, Rma};
+pub use op::{Collective, Comm, GraphOp, Op, P2p, Rma};
 
 use serde::{Deserialize, Serialize};
 
@@ -149,12 +149,12 @@ pub trait Source: Send + Sync {
         Ok(next)
     }
 
-    /// These requests, for which it has asked by [`P2p::Report`], are complete and free again, in the order of their completion.
+    /// These requests, for which it has asked by [`GraphOp::Report`], are complete and free again, in the order of their completion.
     fn completed(&mut self, requests: &[RequestId]) {
         let _ = requests;
     }
 
-    /// In words, what it waits for at [`P2p::WaitReport`].
+    /// In words, what it waits for at [`GraphOp::WaitReport`].
     fn waits_for(&self) -> Option<String> {
         None
     }

@@ -35,11 +35,8 @@ pub enum Op {
     EndBurst(Picoseconds),
     /// If the last [`Op::EndBurst`] said that the burst is over, sleeps for this long, after which the next one begins.
     Pause(Picoseconds),
-    /// Starts work of this long on a device beside the CPU, as on a stream of a GPU: the call takes no time, and the request is
-    /// complete when the work is.
-    Offload(Picoseconds, RequestId),
-    /// The same without work: the request is complete after this long, whatever the rank does.
-    Delay(Picoseconds, RequestId),
+    /// Work on a device, a delay, or a completion that the source is told of.
+    Graph(GraphOp),
 }
 
 /// Point-to-point communication, and waits for requests of every kind.
@@ -120,7 +117,17 @@ pub enum P2p {
     },
     /// Gives a request up: it completes by itself and nobody waits for it (MPI_Request_free).
     RequestFree(RequestId),
-    /// The source wants to know when this request is complete: [`P2p::WaitReport`] ends it. Takes no time.
+}
+
+/// Operations of dependency graphs ([`super::graph`]).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum GraphOp {
+    /// Starts work of this long on a device beside the CPU, as on a stream of a GPU: the call takes no time, and the request is
+    /// complete when the work is.
+    Offload(Picoseconds, RequestId),
+    /// The same without work: the request is complete after this long, whatever the rank does.
+    Delay(Picoseconds, RequestId),
+    /// The source wants to know when this request is complete: [`GraphOp::WaitReport`] ends it. Takes no time.
     Report(RequestId),
     /// Blocks until at least one of the requests to be reported is complete, frees all that are, and tells the source which
     /// ([`super::Source::completed`]). As MPI_Waitsome, without a list.

@@ -9,7 +9,7 @@ use crate::mpi::collective::nonblocking::{ORDERS, rank_of_step, step_key};
 use crate::mpi::messaging::{Messaging, Over};
 use crate::mpi::rank::{Activity, Blocked, NEVER};
 use crate::observe::call_of;
-use crate::program::{Op, RequestId};
+use crate::program::{GraphOp, Op, RequestId};
 use crate::units::Picoseconds;
 
 impl Messaging {
@@ -17,17 +17,26 @@ impl Messaging {
         self.rank(rank).needed().reports.get_or_insert_default()
     }
 
-    /// [`Op::Offload`]: a slow host slows the work down as it does computation.
-    #[inline(never)]
-    pub fn offload(&mut self, rank: u32, op: &Op, span: Picoseconds, name: RequestId, now: u64) -> Over {
+    /// Executes an operation of a graph: what its time is counted as, and when it is over.
+    #[cold]
+    pub fn execute_of_graph(&mut self, rank: u32, op: &Op, call: &GraphOp, now: u64) -> (Activity, Over) {
+        let over = match *call {
+            GraphOp::Offload(span, request) => self.offload(rank, op, span, request, now),
+            GraphOp::Delay(span, request) => self.delay(rank, op, span, request, now),
+            GraphOp::Report(request) => self.ask_for_report(rank, op, request, now),
+            GraphOp::WaitReport => return self.wait_for_report(rank, op, now),
+        };
+        (Activity::Nothing, over)
+    }
+
+    /// A slow host slows the work down as it does computation.
+    fn offload(&mut self, rank: u32, op: &Op, span: Picoseconds, name: RequestId, now: u64) -> Over {
         let at = self.compute(rank, op, span, now)?;
         self.reports(rank).offloaded += 1;
         self.start_timer(rank, op, at, (name, Stage::Offloaded), now)
     }
 
-    /// [`Op::Delay`].
-    #[inline(never)]
-    pub fn delay(&mut self, rank: u32, op: &Op, span: Picoseconds, name: RequestId, now: u64) -> Over {
+    fn delay(&mut self, rank: u32, op: &Op, span: Picoseconds, name: RequestId, now: u64) -> Over {
         let at = self.lasts(rank, op, span, now)?;
         self.start_timer(rank, op, at, (name, Stage::Delayed), now)
     }
@@ -57,9 +66,7 @@ impl Messaging {
         self.complete(rank, slot, at);
     }
 
-    /// [`crate::program::P2p::Report`].
-    #[inline(never)]
-    pub fn ask_for_report(&mut self, rank: u32, op: &Op, name: RequestId, now: u64) -> Over {
+    fn ask_for_report(&mut self, rank: u32, op: &Op, name: RequestId, now: u64) -> Over {
         let NamedRequest::Open(slot, request) = self.rank(rank).requests.named(name) else {
             return Err(self.misuse(rank, op, format!("no request {name}")));
         };
@@ -70,9 +77,8 @@ impl Messaging {
         Ok(now)
     }
 
-    /// [`crate::program::P2p::WaitReport`]: computation while a device works, else a wait.
-    #[inline(never)]
-    pub fn wait_for_report(&mut self, rank: u32, op: &Op, now: u64) -> (Activity, Over) {
+    /// Computation while a device works, else a wait.
+    fn wait_for_report(&mut self, rank: u32, op: &Op, now: u64) -> (Activity, Over) {
         let Reports { complete, offloaded, .. } = self.reports(rank);
         let missing = u32::from(complete.is_empty());
         let wait = call_of(op).map_or(Activity::Nothing, Activity::Call);

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use super::{After, FIRST_GROUP, Node, Plan};
-use crate::program::{COMM_WORLD, Collective, Op, P2p, RequestId, Source};
+use crate::program::{COMM_WORLD, Collective, GraphOp, Op, P2p, RequestId, Source};
 
 /// So many operations under way are named in an error.
 const SHOWN: usize = 8;
@@ -124,8 +124,8 @@ impl GraphSource {
         let request = self.request(node);
         let comm = COMM_WORLD;
         let (op, queue) = match *of {
-            Node::Work { span, .. } => (Op::Offload(span, request), &mut self.ops),
-            Node::Delay(span) => (Op::Delay(span, request), &mut self.ops),
+            Node::Work { span, .. } => (Op::Graph(GraphOp::Offload(span, request)), &mut self.ops),
+            Node::Delay(span) => (Op::Graph(GraphOp::Delay(span, request)), &mut self.ops),
             Node::Send { to, bytes, tag, mode } => {
                 (Op::P2p(P2p::Isend { to, bytes, tag, comm, mode, request }), &mut self.messages)
             }
@@ -139,7 +139,7 @@ impl GraphSource {
             }
             Node::Join => unreachable!("it takes no time"),
         };
-        queue.extend([op, Op::P2p(P2p::Report(request))]);
+        queue.extend([op, Op::Graph(GraphOp::Report(request))]);
     }
 
     /// The operations until something has to be waited for.
@@ -154,7 +154,7 @@ impl GraphSource {
         }
         self.ops.append(&mut self.messages);
         if self.left > 0 {
-            self.ops.push(Op::P2p(P2p::WaitReport));
+            self.ops.push(Op::Graph(GraphOp::WaitReport));
         } else if !self.finished {
             self.ops.push(Op::MarkProgress);
             self.finished = !self.repeat;
@@ -229,7 +229,7 @@ mod tests {
         let ops = source.ahead().unwrap().to_vec();
         source.pass(ops.len());
         let request = |op: &Op| match op {
-            Op::Collective(Collective::Nonblocking { request, .. }) | Op::Offload(_, request) => Some(*request),
+            Op::Collective(Collective::Nonblocking { request, .. }) | Op::Graph(GraphOp::Offload(_, request)) => Some(*request),
             _ => None,
         };
         ops.iter().filter_map(request).collect()
