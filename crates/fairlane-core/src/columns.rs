@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// What the numbers of a column are.
+/// The meaning of the numbers of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Unit {
     /// A time or an instant, in picoseconds.
@@ -73,7 +73,7 @@ impl Values {
 pub struct Column {
     /// Its name, unique in its table.
     pub name: &'static str,
-    /// What its numbers are.
+    /// The meaning of its numbers.
     pub unit: Unit,
     /// Its values.
     pub values: Values,

@@ -24,7 +24,7 @@ pub enum BuildError {
     /// A name that no table knows.
     #[error("unknown {kind} {given:?}; allowed: {}{}", allowed.join(", "), suggestion(given, allowed))]
     UnknownName {
-        /// What was looked up: "topology", "routing", "arbiter" ...
+        /// The kind of entry that was looked up: "topology", "routing", "arbiter" ...
         kind: &'static str,
         /// The name given.
         given: String,
@@ -34,7 +34,7 @@ pub enum BuildError {
     /// A name that a table has already.
     #[error("{kind} {name:?} is registered already ({known}); the one added ({added}) needs another name")]
     DuplicateName {
-        /// What was added: "topology", "routing", "arbiter" ...
+        /// The kind of entry that was added: "topology", "routing", "arbiter" ...
         kind: &'static str,
         /// The name of both.
         name: String,
@@ -50,7 +50,7 @@ pub enum BuildError {
         path: String,
         /// The value given.
         value: String,
-        /// What is allowed, in words.
+        /// The allowed values, in words.
         allowed: String,
     },
     /// Parameters that do not have the shape the named thing asks for.
@@ -58,7 +58,7 @@ pub enum BuildError {
     Shape {
         /// Where the value stands.
         path: String,
-        /// What is wrong with it.
+        /// The problem with it.
         problem: String,
     },
 }
@@ -101,7 +101,7 @@ impl BuildError {
     }
 }
 
-/// What a rank was doing when a run ended with an error.
+/// The operation of a rank when a run ended with an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StuckRank {
     /// The job's index.
@@ -148,7 +148,7 @@ pub enum RunError {
         rank: Rank,
         /// The operation, in words.
         operation: String,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
     /// The program's source failed: an unreadable trace, for instance.
@@ -158,7 +158,7 @@ pub enum RunError {
         job: String,
         /// The rank in its job.
         rank: Rank,
-        /// What is wrong, naming file, record and call.
+        /// The problem, naming file, record and call.
         problem: String,
     },
     /// More messages have been sent and not received than may be.
@@ -194,7 +194,7 @@ pub enum RunError {
     Law {
         /// When it was noticed.
         at: Instant,
-        /// Which law, with both sides.
+        /// The law, with both sides.
         law: String,
     },
 }

@@ -296,7 +296,7 @@ impl Simulation {
     /// Changes which service level messages have from now on. Nothing changes if `change` fails.
     ///
     /// # Errors
-    /// What `change` returns.
+    /// The value that `change` returns.
     pub fn change_levels<R>(
         &mut self,
         change: impl FnOnce(&mut Levels) -> Result<R, BuildError>,
@@ -333,7 +333,7 @@ impl Simulation {
         }
     }
 
-    /// What faults have done to the fabric and to jobs so far.
+    /// The effects of faults on the fabric and on jobs so far.
     #[must_use]
     pub const fn fault_log(&self) -> &FaultLog {
         &self.faults.log
@@ -350,7 +350,7 @@ impl Simulation {
     }
 }
 
-/// What a simulation is built from, all of it checked.
+/// The checked parts that a simulation is built from.
 struct Parts {
     plan: network::Plan,
     mpi: mpi::Parameters,

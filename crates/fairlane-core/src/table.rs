@@ -58,17 +58,17 @@ impl Choice {
 
 /// A kind of entry: what its [`Item`]s build, from what, and how.
 pub trait Kind: Sized + 'static {
-    /// What one of them is called in errors: "arbiter".
+    /// The word for one of them in errors: "arbiter".
     const KIND: &'static str;
     /// Where its parameters stand in a specification, for errors: "qos.arbiter".
     const PATH: &'static str;
     /// The entries of fairlane itself.
     const BUILT_IN: &'static [Item<Self>];
-    /// What it is built for, besides its parameters.
+    /// The surroundings that it is built for, besides its parameters.
     type Given<'a>;
-    /// What it builds.
+    /// The thing that it builds.
     type Built;
-    /// What an entry declares to be built by, usually a [`Constructor`].
+    /// The declaration by which an entry is built, usually a [`Constructor`].
     type Build: Copy + Send + Sync;
 
     /// Builds what an entry declares from parameters that are a JSON object. `table` is for entries that are made of others.
@@ -88,7 +88,7 @@ pub trait Kind: Sized + 'static {
         ""
     }
 
-    /// What [`Table::describe`] lists of an entry besides name, summary and schema.
+    /// The properties of an entry that [`Table::describe`] lists besides name, summary and schema.
     #[must_use]
     fn details(_entry: &Item<Self>) -> Vec<(&'static str, serde_json::Value)> {
         Vec::new()
@@ -118,7 +118,7 @@ impl<K: Kind> std::fmt::Debug for Item<K> {
 }
 
 impl<K: Kind> Item<K> {
-    /// What `fairlane list`, checks and the reference pages are made from: name, summary, and the schema of the parameters.
+    /// The entries as `fairlane list`, checks and the reference pages show them: name, summary, and the schema of the parameters.
     #[must_use]
     pub fn describe(&self) -> serde_json::Value {
         let mut members = serde_json::Map::new();

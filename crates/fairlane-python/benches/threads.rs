@@ -70,7 +70,7 @@ fn row((name, graph): (&str, &Arc<Graph>), case: Case, (hops, threads): (u64, us
     let alone = pairs.iter().map(|pair| pair[0]).fold(f64::MAX, f64::min) * 1e9 / hops as f64;
     let (window, balance) = division(graph, case, threads, hops / 8);
     let (_, many) = division(graph, case, MANY, hops / 8);
-    // What mail costs is in the measured time of several threads, beyond their balance and their barriers.
+    // The cost of mail is in the measured time of several threads, beyond their balance and their barriers.
     let shared = pairs.iter().map(|pair| pair[1]).fold(f64::MAX, f64::min) * 1e9 / hops as f64;
     let work = ((shared - barrier / window) * balance * threads as f64).max(alone);
     let estimate = alone / (work / (MANY as f64 * many) + barrier * (MANY as f64 / threads as f64).log2() / window);

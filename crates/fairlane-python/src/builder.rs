@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 
 use crate::errors;
 
-/// What each rank of a job does.
+/// The program of each rank of a job.
 #[pyclass(frozen, module = "fairlane._core")]
 pub struct Program {
     /// The program itself.

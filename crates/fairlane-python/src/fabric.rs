@@ -21,7 +21,7 @@ use crate::columns::into_dict;
 use crate::errors;
 use crate::tables::registry;
 
-/// What `Fabric.coverage` returns.
+/// The result of `Fabric.coverage`.
 type CoverageRow<'py> = (Bound<'py, PyBytes>, usize, bool, f64, Option<f64>, (usize, usize));
 
 /// Hosts, switches and links, and the routes between them.
@@ -163,7 +163,7 @@ impl Fabric {
         Ok(py.detach(|| longest_round_trip(&self.graph, &*self.routing, &parameters, Bytes(answer))).0)
     }
 
-    /// What the routing uses of the fabric: a byte for each link, 1 if a route takes it; destinations whose routes were
+    /// The part of the fabric that the routing uses: a byte for each link, 1 if a route takes it; destinations whose routes were
     /// followed; whether the links are exact; the shares of minimal paths and of minimal routes; sources, of how many.
     fn coverage<'py>(&self, py: Python<'py>, budget: u64) -> CoverageRow<'py> {
         let found = py.detach(|| routing::coverage(&self.graph, &*self.routing, budget));
@@ -179,7 +179,7 @@ impl Fabric {
         pairs.map(|[rail, other]| (*rail, *other)).collect()
     }
 
-    /// What each link carries (64-bit floats) if the rank at `hosts[i]` sends `bytes[i * hosts.len() + j]` to that at `hosts[j]`
+    /// The load of each link in bytes (64-bit floats) if the rank at `hosts[i]` sends `bytes[i * hosts.len() + j]` to that at `hosts[j]`
     /// over the adapters of `rails`, a rail policy as JSON; without one over all that are joined. With `answers` it is what the
     /// answers to these messages take, as many bytes.
     #[pyo3(signature = (hosts, bytes, rails = None, *, answers = false))]

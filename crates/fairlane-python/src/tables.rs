@@ -1,4 +1,4 @@
-//! What can be asked for by name, with schemas, for checks, help and the reference pages.
+//! The entries that can be asked for by name, with schemas, for checks, help and the reference pages.
 
 use fairlane_core::registry::Registry;
 use fairlane_core::simulation::Spec;

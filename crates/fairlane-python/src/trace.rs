@@ -22,7 +22,7 @@ pub fn open_trace(py: Python<'_>, path: &str, options_json: &str) -> PyResult<Pr
     Ok(Program { inner })
 }
 
-/// What is in a trace, as JSON.
+/// The contents of a trace, as JSON.
 #[pyfunction]
 pub fn describe_trace(py: Python<'_>, path: &str, options_json: &str) -> PyResult<String> {
     let options = options(options_json)?;

@@ -1,4 +1,4 @@
-//! What is in a trace, in numbers.
+//! The contents of a trace, in numbers.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ pub struct Description {
     pub windows: BTreeMap<String, u64>,
     /// One-sided operations by kind, as `put`, `get`, `accumulate`.
     pub one_sided: BTreeMap<String, CollectiveTotals>,
-    /// What a simulation would refuse, the most frequent first; empty if the trace can be simulated.
+    /// The calls that a simulation would refuse, the most frequent first; empty if the trace can be simulated.
     pub unsupported: Vec<Unsupported>,
     /// How many ranks never reach what [`crate::Options::iteration`] names.
     #[serde(default, skip_serializing_if = "is_zero")]

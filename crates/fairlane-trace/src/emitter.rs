@@ -266,7 +266,7 @@ impl Emitter {
     /// The end of the trace.
     ///
     /// # Errors
-    /// What bounds the iterations never came, or, if the trace is to start over, there is nothing in it that takes time.
+    /// The mark of an iteration never came, or, if the trace is to start over, there is nothing in it that takes time.
     pub fn end_pass(&mut self, repeat: bool) -> Result<(), String> {
         self.flush();
         self.calls = 0;

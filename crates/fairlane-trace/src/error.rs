@@ -1,4 +1,4 @@
-//! What can be wrong with a trace.
+//! The errors of traces.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ pub enum TraceError {
     File {
         /// The file or directory.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The problem with it.
         problem: String,
     },
     /// A record that cannot be read or replayed.
@@ -27,7 +27,7 @@ pub enum TraceError {
         record: u64,
         /// The call, as `MPI_Put`.
         call: String,
-        /// What is wrong with it.
+        /// The problem with it.
         problem: String,
     },
     /// A node of a graph that does not fit the others.
@@ -37,14 +37,14 @@ pub enum TraceError {
         file: PathBuf,
         /// The rank.
         rank: u32,
-        /// What the number is of: a line, a node.
+        /// The unit of the number: a line, a node.
         place: &'static str,
         /// The line or the node.
         number: u64,
-        /// What is wrong with it.
+        /// The problem with it.
         problem: String,
     },
-    /// What a source says of a record that it cannot replay.
+    /// The message of a source for a record that it cannot replay.
     #[error("{0}")]
     Source(String),
     /// An option that does not fit the trace.
@@ -54,7 +54,7 @@ pub enum TraceError {
         key: &'static str,
         /// The value given.
         value: String,
-        /// What is wrong with it, and what is allowed.
+        /// The problem with it, and the allowed values.
         problem: String,
     },
 }

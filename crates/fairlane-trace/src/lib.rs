@@ -25,7 +25,7 @@
 //!
 //! A replay may be of a part of the trace, from one iteration to another ([`Options::from`], [`Options::to`]): see `window.rs`.
 //!
-//! What cannot be replayed (intercommunicators, MPI-IO, calls whose bytes the trace does not have ...) is a [`TraceError`] that
+//! A call that cannot be replayed (intercommunicators, MPI-IO, calls whose bytes the trace does not have ...) is a [`TraceError`] that
 //! names file, rank, record and call; [`describe`] lists all of it without running anything.
 
 mod description;
@@ -51,7 +51,7 @@ pub use error::TraceError;
 
 use window::Window;
 
-/// What counts as one iteration of a trace job, i.e. where [`fairlane_core::program::Op::MarkProgress`] stands.
+/// The mark of one iteration of a trace job, i.e. where [`fairlane_core::program::Op::MarkProgress`] stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Iteration {
@@ -68,7 +68,7 @@ pub enum Iteration {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bound {
-    /// Which collective.
+    /// The collective.
     pub kind: CollectiveKind,
     /// Only the first such call, and from then on each one after so many.
     #[serde(default = "Bound::each")]
@@ -103,7 +103,7 @@ pub struct Options {
     pub rank_scales: Vec<f64>,
     /// Bytes of messages and collectives are multiplied by this; above 0, at most [`Options::LARGEST_MESSAGE_SCALE`].
     pub message_scale: f64,
-    /// What counts as an iteration.
+    /// The mark of an iteration.
     pub iteration: Iteration,
     /// Calls by name, or by the beginning of a name and `*`: their records that cannot be simulated are left out instead of
     /// refused. [`describe`] takes no notice of it.
@@ -181,13 +181,13 @@ impl Options {
         self.leave_out.iter().any(names)
     }
 
-    /// What the compute times of a rank are multiplied by.
+    /// The factor of the compute times of a rank.
     fn scale_of(&self, rank: u32) -> f64 {
         self.compute_scale * self.rank_scales.get(rank as usize).copied().unwrap_or(1.0)
     }
 }
 
-/// What a path leads to.
+/// The kind of trace that a path leads to.
 enum Format {
     /// A set of DUMPI files, by rank.
     Dumpi(Vec<PathBuf>),

@@ -1,7 +1,7 @@
 //! Reading ahead: a trace tells only when a receive completes what it got, but a replay must know when it is posted.
 //!
 //! A second cursor over the same trace, the [`Scan`], runs ahead of the first up to the completion that is asked for.
-//! What it finds on the way is kept for later questions, up to [`WINDOW`] answers; when a receive stays open for longer
+//! Completions found on the way are kept for later questions, up to [`WINDOW`] answers; when a receive stays open for longer
 //! than that, a third cursor looks for its completion alone, so that memory stays bounded.
 
 use std::collections::{HashMap, HashSet};
@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 /// Answers kept for later.
 const WINDOW: usize = 4096;
 
-/// What became of a receive (or send).
+/// The outcome of a receive (or send).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome<T> {
     /// It completed, and this is what the trace says about it.
@@ -26,7 +26,7 @@ pub type Found<T> = Result<Option<(u64, Outcome<T>)>, String>;
 
 /// A cursor that follows requests to their completion.
 pub trait Scan: Clone {
-    /// What the trace says about a completed receive.
+    /// The trace's record of a completed receive.
     type Answer: Copy;
 
     /// The next completion; not called again after the end.
@@ -49,7 +49,7 @@ impl<S: Scan> Lookahead<S> {
         Self { scan, window: HashMap::new(), answered: HashSet::new(), ended: false }
     }
 
-    /// What will become of request `number`; each may be asked for once.
+    /// The outcome of request `number`; each may be asked for once.
     ///
     /// # Errors
     /// The trace cannot be read as far as that.

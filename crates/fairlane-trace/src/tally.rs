@@ -8,7 +8,7 @@ use fairlane_core::program::{COMM_SELF, COMM_WORLD, CollectiveKind, Comm, CommHa
 
 use crate::description::{CollectiveTotals, Description, KindTotals, Neighbours};
 
-/// What a call hands to a collective, in bytes.
+/// The bytes that a call hands to a collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HandedIn {
     /// So much.
@@ -38,7 +38,7 @@ struct Creation {
     handle: CommHandle,
 }
 
-/// What one rank did. Communicators are numbered in the order in which the rank met them: world, self, others.
+/// The counts of one rank. Communicators are numbered in the order in which the rank met them: world, self, others.
 #[derive(Default)]
 pub struct RankTally {
     current: HashMap<CommHandle, usize>,

@@ -1,4 +1,4 @@
-//! What of a trace cannot be simulated: collected over all ranks, by call and reason.
+//! The calls of a trace that cannot be simulated: collected over all ranks, by call and reason.
 
 use std::collections::BTreeMap;
 

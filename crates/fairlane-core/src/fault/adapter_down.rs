@@ -26,7 +26,7 @@ pub const ENTRY: Entry = Entry {
 pub struct Params {
     /// The host, by its name: `host12`.
     pub host: String,
-    /// Which of its adapters, from 0. Default: 0.
+    /// The number of the adapter, from 0. Default: 0.
     #[serde(default)]
     pub rail: usize,
 }

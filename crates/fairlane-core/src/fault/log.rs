@@ -31,7 +31,7 @@ pub struct Sweep {
     pub cut_off: Vec<HostId>,
 }
 
-/// What has become of the fabric and of the jobs by faults.
+/// The effects of faults on the fabric and on jobs.
 #[derive(Clone, Debug, Default)]
 pub struct FaultLog {
     /// When routes were computed anew.

@@ -132,7 +132,7 @@ pub trait Fault: Send + Sync {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FaultSpec {
-    /// Which fault, with its parameters.
+    /// The fault, with its parameters.
     pub fault: Named,
     /// When it begins: at the end of the window in which this instant lies, which is at most one link latency later.
     pub at: Picoseconds,

@@ -47,7 +47,7 @@ impl Barrier {
         }
     }
 
-    /// What a thread that waits here keeps while it works: if it panics, the others do not wait for it.
+    /// Held by a thread that waits here while it works: if it panics, the others do not wait for it.
     pub fn guard(&self) -> Guard<'_> {
         Guard(self)
     }

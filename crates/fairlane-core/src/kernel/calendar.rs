@@ -1,4 +1,4 @@
-//! What has something to do in which window.
+//! The calendar: who has something to do in which window.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -9,7 +9,7 @@ use crate::units::{Instant, Picoseconds};
 /// Windows ahead that are kept as bit sets; what is due later waits in a heap. One bit of a `u64` each.
 const SLOTS: u64 = 64;
 
-/// What is due in a window further ahead than the bit sets reach.
+/// Entries due in a window further ahead than the bit sets reach.
 #[derive(Clone, Copy, Debug)]
 enum Due<D> {
     /// This member of this set has something to do.

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use super::{Index, NONE, prefetch_at};
 
-/// What arrives where (at ports, say) in each of the next windows: heads of lists, by window modulo the number of slots, then
+/// Arrivals at places (ports, say) in each of the next windows: heads of lists, by window modulo the number of slots, then
 /// place.
 #[derive(Clone, Debug)]
 pub struct Mailboxes<P = u32, R = u32> {

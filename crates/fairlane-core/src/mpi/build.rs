@@ -21,7 +21,7 @@ pub(super) fn places(shards: &Shards<'_>, plans: &[JobSetup]) -> Arc<[RankPlace]
     place.collect()
 }
 
-/// Which ranks each host has.
+/// The ranks of each host.
 pub(super) fn residence(shards: &Shards<'_>, plans: &[JobSetup]) -> Residence {
     let places = places(shards, plans);
     let mut by_host: Vec<RankPlace> = places.to_vec();

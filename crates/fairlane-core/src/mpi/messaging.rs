@@ -84,7 +84,7 @@ pub(super) struct Messaging {
 /// The end of a transfer through memory: time, order, transfer, stage. Or a step that is due: time, key, number, stage.
 pub(super) type MemoryEnd = (u64, u64, u32, Stage);
 
-/// Which ranks each host has, as names in the host's shard.
+/// The ranks of each host, as names in the host's shard.
 #[derive(Debug)]
 pub(super) struct Residence {
     /// Where each host's ranks start in `residents`; one more at the end.

@@ -108,7 +108,7 @@ pub struct JobSetup {
     pub marks: bool,
 }
 
-/// Which shard each host belongs to.
+/// The shard of each host.
 pub struct Shards<'h> {
     /// How many there are.
     pub count: usize,
@@ -295,7 +295,7 @@ impl Mpi {
         self.shards[0].messaging.rails.fails_over().collect()
     }
 
-    /// Which service level messages have.
+    /// The service levels of messages.
     #[must_use]
     pub fn levels(&self) -> &Levels {
         &self.shards[0].messaging.levels

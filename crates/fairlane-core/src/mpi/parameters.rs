@@ -1,4 +1,4 @@
-//! What message passing costs a rank, and which protocol and algorithms it uses.
+//! The costs of message passing for a rank, and the protocol and algorithms that it uses.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::BuildError;
 use crate::units::{BitsPerSec, Bytes, Picoseconds};
 
-/// What a message of a size takes.
+/// The cost of a message of a size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TimeBySize {

@@ -24,7 +24,7 @@ impl Prefetch for MpiShard {
                 prefetch(&state.requests);
                 prefetch(&state.matching);
                 prefetch(&state.awaited);
-                // What is written most often.
+                // The fields that are written most often.
                 prefetch(&state.record.compute);
                 prefetch(source);
             }

@@ -38,7 +38,7 @@ pub(super) struct Conditions {
     pub outages: Outages,
     /// Links that have errors.
     error_rates: FxHashMap<LinkId, BitErrorRate>,
-    /// Which adapters reach each other, once that has changed, and which jobs use others where theirs do not.
+    /// The adapters that reach each other, once that has changed, and the jobs that use others where theirs do not.
     pub failover: Option<(Arc<RailMap>, Arc<[bool]>)>,
 }
 

@@ -36,7 +36,7 @@ pub trait Endpoint {
     /// for each other shard, in ascending order.
     fn accept(&mut self, shard: usize, mail: &mut Self::Mail);
 
-    /// What the endpoint keeps of messages that are under way: all endpoints together at most [`Endpoint::most_kept`]. With more
+    /// How many messages under way the endpoint keeps: all endpoints together at most [`Endpoint::most_kept`]. With more
     /// the run pauses after the window.
     fn kept(&self) -> u64 {
         0

@@ -156,7 +156,7 @@ impl Network {
         let is_notice = |message: &Message| matches!(message.content(), Content::Notice(_));
         let messages =
             || self.shards.iter().flat_map(|shard| shard.in_flight.messages.used().map(|(_, message)| message));
-        // What stands for a packet that was lost has nothing undelivered.
+        // A record that stands for a lost packet has nothing undelivered.
         let alive = || messages().filter(|message| message.undelivered > 0);
         let sent = || alive().filter(|message| !message.mirror && !is_notice(message));
         let control = || alive().filter(|message| is_notice(message));

@@ -284,7 +284,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         self.in_flight.lose(self.config, packet, self.config.naming.link_id::<I>(self.number), now);
     }
 
-    /// What waits at a link that goes down waits for no credits any more: a stall that has not been charged yet is charged to the
+    /// Packets at a link that goes down wait for no credits any more: a stall that has not been charged yet is charged to the
     /// job that the link carried last.
     #[cold]
     pub(super) fn settle_stall(&mut self) {

@@ -13,7 +13,7 @@ use crate::units::Picoseconds;
 /// No switch is at the far end of a link.
 pub(super) const NO_SWITCH: SwitchId = SwitchId(u32::MAX);
 
-/// Which hosts, switches and ports a shard has, and what is at the far ends of their links.
+/// The hosts, switches and ports of a shard, and what is at the far ends of their links.
 #[derive(Clone)]
 pub(super) struct Naming {
     /// The number of this shard.

@@ -21,7 +21,7 @@ pub enum Switching {
     StoreAndForward,
 }
 
-/// Whose packets take turns at an adapter.
+/// The owners whose packets take turns at an adapter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Turns {
@@ -108,7 +108,7 @@ pub struct Parameters {
     pub switch: Named,
     /// When NICs start packets.
     pub transport: Named,
-    /// Whose packets take turns at a NIC: those of messages, of queue pairs (pairs of ranks, each with one message at a time), or
+    /// The owners whose packets take turns at a NIC: those of messages, of queue pairs (pairs of ranks, each with one message at a time), or
     /// nobody's (one message at a time on each virtual lane, or at all).
     pub injection: Turns,
     /// From the loss of a packet until its NIC sends it again; at least four windows, which are as wide as the shortest latency of a

@@ -11,7 +11,7 @@ use crate::ids::{HostId, LinkId, SwitchId};
 use crate::kernel::Index;
 use crate::topology::{Graph, Layout, Link, Vertex};
 
-/// Which shard each host, switch and link belongs to. A link belongs to the shard of the vertex that sends on it.
+/// The shard of each host, switch and link. A link belongs to the shard of the vertex that sends on it.
 #[derive(Clone, Debug)]
 pub struct Partition {
     shards: usize,

@@ -36,7 +36,7 @@ pub struct Plan {
     pub jobs: usize,
     /// Sizes and times.
     pub parameters: Parameters,
-    /// What to keep.
+    /// The observation to keep.
     pub observe: observe::Parameters,
 }
 

@@ -41,7 +41,7 @@ pub struct Parameters {
     pub record: Option<RecordOf>,
 }
 
-/// Which jobs are recorded, and when.
+/// The jobs that are recorded, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RecordOf {

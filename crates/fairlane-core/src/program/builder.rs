@@ -42,7 +42,7 @@ pub enum ProgramError {
     Script {
         /// The rank.
         rank: usize,
-        /// Which line, and what is wrong with it.
+        /// The line, and what is wrong with it.
         problem: String,
     },
 }

@@ -7,7 +7,7 @@ use super::arbiter::MAX_VIRTUAL_LANES;
 use crate::error::BuildError;
 use crate::ids::{JobId, Rank, ServiceLevel, VirtualLane};
 
-/// What a message is for, as far as the network can tell.
+/// The purpose of a message, as far as the network can tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]

@@ -1,4 +1,4 @@
-//! What a simulation has measured so far, as tables of typed columns, and the digest of it.
+//! The measurements of a simulation so far, as tables of typed columns, and their digest.
 //!
 //! [`TABLES`] lists the tables; each is made by a function of one of this folder's files, which says what its columns are.
 //! Jobs, ranks, links, lanes and iterations are numbers; times and instants are picoseconds.
@@ -22,14 +22,14 @@ use crate::table;
 pub(crate) use digest::digest;
 pub(crate) use latency::message_latencies;
 
-/// What tables are made of.
+/// The sources of the tables.
 #[derive(Clone, Copy)]
 pub struct Measured<'s> {
     /// Counters of ports, interference, latencies of packets, departures.
     pub network: &'s Network,
     /// Records of ranks, latencies of messages, the record of a job.
     pub mpi: &'s Mpi,
-    /// What faults have done.
+    /// The effects of faults.
     pub faults: &'s FaultLog,
 }
 

@@ -45,11 +45,11 @@ pub const ENTRY: Entry = Entry {
 struct Params {
     /// Load by which the port of D-mod-k (of a graph that is no regular fat-tree: of minimal routing) may exceed the least loaded port and still be taken. Default: 0.
     threshold: Bytes,
-    /// Which of several least loaded ports a packet takes.
+    /// The choice among several least loaded ports.
     ties: EqualLoads,
 }
 
-/// What decides among equals.
+/// The choice among equals.
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 enum EqualLoads {

@@ -1,4 +1,4 @@
-//! What several routings are made of: where hosts hang, lists of alternative links, and how to choose among those.
+//! Parts of several routings: where hosts hang, lists of alternative links, and the choice among those.
 
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};

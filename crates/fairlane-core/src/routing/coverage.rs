@@ -1,4 +1,4 @@
-//! What a routing uses of a fabric: the links on its routes, and how many of the minimal paths consist of these.
+//! The part of a fabric that a routing uses: the links on its routes, and how many of the minimal paths consist of these.
 //!
 //! Routes are those from every endpoint to every other of its part of the fabric, on every virtual lane, whatever the loads. A
 //! link between switches that no such route takes is idle whatever the jobs send. A *minimal path* of two switches is a
@@ -10,7 +10,7 @@ use super::{Hop, Routing, Visit};
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::topology::{Graph, Vertex};
 
-/// What a routing uses of a fabric.
+/// The part of a fabric that a routing uses.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Coverage {
     /// By link: whether a route takes it.

@@ -107,7 +107,7 @@ mod tests {
     use crate::topology::{GraphBuilder, Vertex};
     use crate::units::{BitsPerSec, Picoseconds};
 
-    /// What a packet fresh from host 0 came over; D-mod-K does not ask.
+    /// The upstream link of a packet fresh from host 0; D-mod-K does not ask.
     const FRESH: Hop = Hop { link: LinkId(0), channel: 0 };
 
     fn fat_tree(params: &serde_json::Value) -> Graph {

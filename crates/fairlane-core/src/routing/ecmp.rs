@@ -39,11 +39,11 @@ pub const ENTRY: Entry = Entry {
 struct Params {
     /// Seed of the hash: another seed spreads the same flows over other paths. Default: 0.
     seed: u32,
-    /// What keeps to one path: flows, or single packets, which are sprayed over all paths and overtake each other. Default: `flow`.
+    /// The unit that keeps to one path: flows, or single packets, which are sprayed over all paths and overtake each other. Default: `flow`.
     by: By,
 }
 
-/// What keeps to one path.
+/// The unit that keeps to one path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum By {

@@ -1,4 +1,4 @@
-//! What an adaptive routing is offered: the packet, and how much is waiting at ports.
+//! The information that an adaptive routing decides by: the packet, and how much is waiting at ports.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
@@ -21,7 +21,7 @@ pub struct Visit {
     pub job: JobId,
     /// Its virtual lane.
     pub vl: u8,
-    /// What the routing has noted in the packet at the switches before; zero at first.
+    /// The routing's note in the packet, from the switches before; zero at first.
     pub note: u32,
     /// A random number of this packet at this switch, for choices and ties.
     pub random: u32,
@@ -56,7 +56,7 @@ pub struct Loads<'a> {
     pub first: LinkId,
     /// The load of each port, in it what has been routed to the port since the opening.
     pub all: &'a [u32],
-    /// What has been routed to each port since the opening; empty for a routing that looks at its own switch's ports only.
+    /// Bytes routed to each port since the opening; empty for a routing that looks at its own switch's ports only.
     pub routed: &'a [u32],
     /// The same by lane, for a routing that [asks for it](super::Routing::sees_lanes).
     pub by_lane: Option<LaneLoads<'a>>,

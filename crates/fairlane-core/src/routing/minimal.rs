@@ -141,7 +141,7 @@ impl Minimal {
         u32::from(before) + 1 + u32::from(self.local.distance(target, gateway.far_place.into()))
     }
 
-    /// What the channel grows by from one link to the next.
+    /// The increase of the channel from one link to the next.
     #[inline]
     pub fn rise(&self, last: LinkId, next: LinkId) -> u8 {
         u8::from(self.ranks[last.index()] >= self.ranks[next.index()])

@@ -89,7 +89,7 @@ impl Path {
     /// The minimal path.
     pub const MINIMAL: Self = Self(1);
 
-    /// What is noted in a packet.
+    /// The note of a packet.
     #[inline]
     pub const fn noted(note: u32) -> Self {
         Self(note)

@@ -87,7 +87,7 @@ pub fn path(
     Ok(path)
 }
 
-/// What each link carries, in bytes, if the rank at `hosts[i]` sends `bytes[i * hosts.len() + j]` to that at `hosts[j]`, in equal
+/// The load of each link, in bytes, if the rank at `hosts[i]` sends `bytes[i * hosts.len() + j]` to that at `hosts[j]`, in equal
 /// parts over the `pairs` of adapters of the two.
 ///
 /// # Errors

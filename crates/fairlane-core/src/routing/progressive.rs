@@ -37,13 +37,13 @@ struct Params {
     samples: u32,
     /// Bytes subtracted from the load of the minimal path before the comparison. Default: 8 KiB.
     bias: Bytes,
-    /// Which path a packet takes if both cost the same. Default: minimal.
+    /// The path of a packet if both cost the same. Default: minimal.
     ties: EqualCosts,
     /// How virtual channels are assigned to hops. Default: per_hop.
     channels: Channels,
     /// Where a packet on the minimal path may leave it: in the group that it begins in, or at every switch. Default: source_group.
     revise: Revise,
-    /// What of its first link a path costs: bytes that wait or lack credits, or packets that wait. Default: bytes.
+    /// The load of its first link that a path costs: bytes that wait or lack credits, or packets that wait. Default: bytes.
     load: LoadOf,
     /// How many links that is multiplied by: the path's own, or those of the longest path of its kind. Default: path.
     links: LinksOf,

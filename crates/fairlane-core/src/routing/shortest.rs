@@ -29,7 +29,7 @@ const FAR: u8 = u8::MAX;
 /// The rank of a link within a level: above those of links up, below those of links down.
 const ACROSS: u8 = 128;
 
-/// What packets go to.
+/// The destinations of packets.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Targets {
     /// Switches with hosts.
@@ -160,7 +160,7 @@ impl Shortest {
     }
 }
 
-/// Which of `count` links on shortest paths is that of a destination.
+/// The link of a destination among `count` links on shortest paths.
 #[inline]
 pub(super) fn own(at: SwitchId, to: HostId, count: usize) -> usize {
     to.0.wrapping_add(at.0) as usize % count

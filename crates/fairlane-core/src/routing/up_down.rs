@@ -64,7 +64,7 @@ struct UpDown {
     /// By list: see [`Sharing::below`].
     below: Vec<Below>,
     sharing: Sharing,
-    /// Which links go down.
+    /// The links that go down.
     descends: Vec<bool>,
     channels: u8,
 }

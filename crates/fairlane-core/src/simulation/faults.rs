@@ -33,7 +33,7 @@ pub(super) struct Schedule {
     pub log: FaultLog,
 }
 
-/// What faults must fit.
+/// The system that faults must fit.
 #[derive(Clone)]
 pub(super) struct Limits {
     /// Why packets cannot be lost, if they cannot.

@@ -1,4 +1,4 @@
-//! What a simulation is built from, but for the programs of its jobs.
+//! The specification of a simulation, but for the programs of its jobs.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::topology::{Graph, RailsSpec, Size};
 use crate::units::Picoseconds;
 use crate::{network, observe};
 
-/// Which fabric, and how packets find their way.
+/// The fabric, and how packets find their way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FabricSpec {
@@ -156,10 +156,10 @@ pub struct Spec {
     pub mpi: mpi::Parameters,
     /// The jobs.
     pub jobs: Vec<JobSpec>,
-    /// What happens to the fabric.
+    /// The faults of the fabric.
     #[serde(default)]
     pub faults: Vec<FaultSpec>,
-    /// What to keep.
+    /// The observation to keep.
     #[serde(default)]
     pub observe: observe::Parameters,
 }

@@ -1,4 +1,4 @@
-//! Which groups the global cables of a dragonfly join, and at which of their ports.
+//! The groups that the global cables of a dragonfly join, and at which of their ports.
 //!
 //! A group has `ports` global ports, numbered switch by switch. They are assigned in rounds: in each round a group has
 //! one cable to every other group, in the order that the arrangement says (E. Hastings et al., "Comparing global link

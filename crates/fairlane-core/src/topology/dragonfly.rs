@@ -70,7 +70,7 @@ struct Params {
     hosts_per_switch: u32,
     /// Global ports of a switch ("h").
     global_links: u32,
-    /// Which groups the global cables join, and at which ports. Default: palm_tree.
+    /// The groups that the global cables join, and the ports. Default: palm_tree.
     #[serde(default)]
     arrangement: Arrangement,
     /// Expected number of hosts, as a check: groups x switches x hosts of a switch.

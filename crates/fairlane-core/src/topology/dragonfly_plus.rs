@@ -59,7 +59,7 @@ struct Params {
     hosts_per_leaf: ByLeaf<u32>,
     /// Global ports of a spine.
     global_links: u32,
-    /// Which groups the global cables join, and at which ports. Default: palm_tree.
+    /// The groups that the global cables join, and the ports. Default: palm_tree.
     #[serde(default)]
     arrangement: Arrangement,
     /// Names of the hosts, leaf by leaf. Default: host0, host1 and so on.

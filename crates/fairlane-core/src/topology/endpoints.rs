@@ -186,7 +186,7 @@ fn number(count: usize) -> u32 {
     u32::try_from(count).expect("invariant: hosts and links have 32-bit numbers")
 }
 
-/// Which adapters of two hosts exchange messages: the *rail pairs*, by which rail policies choose.
+/// The adapters of two hosts that exchange messages: the *rail pairs*, by which rail policies choose.
 ///
 /// Pair `k` is adapter `k` of the host with more adapters and adapter `k mod n` of the other, which has `n`. Where no path
 /// between switches joins these, the second is one of those of its host that are joined with the first, number

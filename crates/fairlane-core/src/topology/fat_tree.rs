@@ -293,7 +293,7 @@ impl Params {
     }
 }
 
-/// What the cables between two levels are like.
+/// The cables between two levels.
 struct CableKind {
     bandwidth: BitsPerSec,
     latency: Picoseconds,

@@ -51,7 +51,7 @@ pub(super) struct Given {
     pub ports: Vec<u32>,
 }
 
-/// What a graph of several rails was made by.
+/// The specification that a graph of several rails was made by.
 #[derive(Debug)]
 pub(super) struct Made {
     pub rails: RailsSpec,
@@ -259,7 +259,7 @@ impl Graph {
         Self { names: Some(Arc::new(Given { hosts, switches, ports })), ..self }
     }
 
-    /// What a graph of several rails was made by.
+    /// The specification that a graph of several rails was made by.
     pub(super) fn made(&self) -> Option<&Made> {
         self.made.as_deref()
     }
@@ -311,7 +311,7 @@ impl Graph {
         self.forwarding.as_ref()
     }
 
-    /// What a link is for: by its ends, their levels, and the plan.
+    /// The role of a link: by its ends, their levels, and the plan.
     #[must_use]
     pub fn role(&self, link: LinkId) -> LinkRole {
         let (Vertex::Switch(from), Vertex::Switch(to)) = (self.link(link).from, self.link(link).to) else {

@@ -76,7 +76,7 @@ struct GroupsParams {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct CableParams {
-    /// What it joins: a host and a switch, or two switches, by name.
+    /// The ends that it joins: a host and a switch, or two switches, by name.
     ends: [String; 2],
     /// The numbers of the ports at the two ends. A port has one cable.
     #[serde(default)]
@@ -128,7 +128,7 @@ fn examples() -> Value {
 }
 
 impl Params {
-    /// What the lists hold: a switch is a name that is not among the hosts.
+    /// The hosts and switches of the lists: a switch is a name that is not among the hosts.
     fn size(&self) -> Result<Size, BuildError> {
         let hosts: HashSet<&str> = self.hosts.iter().map(String::as_str).collect();
         let ends = self.links.iter().flat_map(|cable| &cable.ends).map(String::as_str);
@@ -206,7 +206,7 @@ impl CableParams {
     }
 }
 
-/// What the names in the links stand for.
+/// The meanings of the names in the links.
 struct Names<'p> {
     hosts: &'p [String],
     switches: Vec<&'p str>,

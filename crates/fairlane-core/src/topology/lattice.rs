@@ -1,4 +1,4 @@
-//! What the builders of regular fabrics share: switches with equally many hosts, alike wires, the checks of sizes.
+//! Parts that the builders of regular fabrics share: switches with equally many hosts, alike wires, the checks of sizes.
 
 use super::{GraphBuilder, Vertex};
 use crate::error::BuildError;
@@ -18,7 +18,7 @@ pub(super) const fn default_latency() -> Picoseconds {
     Picoseconds::from_nanos(100)
 }
 
-/// What cables are like.
+/// The properties of cables.
 #[derive(Clone, Copy)]
 pub(super) struct Wires {
     pub bandwidth: BitsPerSec,

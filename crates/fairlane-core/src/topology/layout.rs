@@ -63,7 +63,7 @@ impl Grid {
     }
 }
 
-/// What a link is for, seen from the end that sends.
+/// The role of a link, seen from the end that sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LinkRole {
     /// Between a host and its switch, in either direction.

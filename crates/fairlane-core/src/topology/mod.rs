@@ -46,7 +46,7 @@ pub enum Topologies {}
 /// A topology that can be named in a scenario.
 pub type Entry = Item<Topologies>;
 
-/// What a topology is built by.
+/// The builder of a topology.
 #[derive(Clone, Copy, Debug)]
 pub struct Build {
     /// The routing that it is usually run with, and that a scenario gets which names none.

@@ -1,4 +1,4 @@
-//! What hosts, switches and ports are called: as an imported fabric names them, else by where they are.
+//! The names of hosts, switches and ports: as an imported fabric names them, else by where they are.
 //!
 //! | fabric | hosts | switches |
 //! |---|---|---|
@@ -194,7 +194,7 @@ fn named(path: &str, kind: &str, name: &str, all: &[String]) -> Result<u32, Buil
     Err(BuildError::value(path, format!("{name:?}"), format!("the name of a {kind}{meant}")))
 }
 
-/// What a switch of a level is called in a tree of so many levels.
+/// The name of a switch of a level in a tree of so many levels.
 fn level_name(level: u8, top: u8) -> String {
     match (level, top) {
         (1, _) => "leaf".to_owned(),

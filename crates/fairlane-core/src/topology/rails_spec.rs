@@ -12,15 +12,15 @@ use crate::units::{BitsPerSec, Picoseconds};
 pub struct RailsSpec {
     /// Adapters of each host.
     pub count: u8,
-    /// What they are joined to.
+    /// The rails that they are joined to.
     #[serde(default)]
     pub wiring: Wiring,
-    /// What is particular to each adapter; all alike if absent.
+    /// The properties of each adapter; all alike if absent.
     #[serde(default)]
     pub adapters: Vec<Adapter>,
 }
 
-/// What the adapters of a host are joined to.
+/// The rails that the adapters of a host are joined to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Wiring {

@@ -160,7 +160,7 @@ impl Cabling {
     }
 }
 
-/// Which side of level 2 a switch that joins only switches of level 2 is on.
+/// The side of level 2 that a switch is on which joins only switches of level 2.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
     Leaf,
@@ -266,7 +266,7 @@ impl Component<'_> {
         census
     }
 
-    /// What hosts above level 1 cost: 1 each, or 8 at the top of a single other switch, which joins nothing.
+    /// The cost of hosts above level 1: 1 each, or 8 at the top of a single other switch, which joins nothing.
     fn host_cost(&self, switch: usize, own: u8, levels: &[u8]) -> u64 {
         if own == 1 {
             return 0;
@@ -298,7 +298,7 @@ impl Component<'_> {
         }
     }
 
-    /// What a switch gains at its cheapest level, and that level.
+    /// The gain of a switch at its cheapest level, and that level.
     fn best(&self, switch: usize, levels: &[u8]) -> (u64, u8) {
         let mut around: BTreeMap<u8, u64> = BTreeMap::new();
         for &(other, cables) in &self.cabling.neighbours[switch] {
@@ -398,7 +398,7 @@ impl Component<'_> {
     }
 }
 
-/// What a cable costs between switches of these levels: nothing if they are adjacent, most within a level.
+/// The cost of a cable between switches of these levels: nothing if they are adjacent, most within a level.
 fn cable_cost(a: u8, b: u8) -> u64 {
     match a.abs_diff(b) {
         0 => 4,

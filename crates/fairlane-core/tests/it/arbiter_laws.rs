@@ -1,4 +1,4 @@
-//! What holds for every arbiter, and what each of them is for.
+//! Laws of every arbiter, and the purpose of each.
 
 use fairlane_core::ids::VirtualLane;
 use fairlane_core::qos::arbiter::{self, Arbitration, Lanes, Single, TABLE};

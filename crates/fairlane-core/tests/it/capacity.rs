@@ -1,4 +1,4 @@
-//! What is too large: each limit of a fabric, its routings and its jobs has an error that names the key and the limit. Sizes are
+//! Sizes that are too large: each limit of a fabric, its routings and its jobs has an error that names the key and the limit. Sizes are
 //! refused before the graph is built.
 
 use fairlane_core::error::BuildError;

@@ -25,7 +25,7 @@ const MTU: u64 = 1000;
 /// Bytes that take more than one message of two sides, and one.
 const SIZES: [u64; 5] = [0, 64, 900, 5_000, 40_000];
 
-/// What all ranks of a job do together: kind and two numbers that vary it.
+/// A phase that all ranks of a job do together: kind and two numbers that vary it.
 type Phase = (usize, u32, usize);
 
 /// How a job goes wrong in the end, or not.
@@ -101,7 +101,7 @@ fn collective(kind: CollectiveKind, comm: u32, bytes: u64) -> Op {
     Op::Collective(Collective::Blocking { kind, comm, root: Rank(0), volume: Volume::Uniform(Bytes(bytes)) })
 }
 
-/// What rank `own` of `size` does in phase `number`.
+/// The operations of rank `own` of `size` in phase `number`.
 fn operations(number: u32, (kind, shift, bytes): Phase, own: u32, size: u32) -> Vec<Op> {
     let (tag, bytes, comm) = (i32::try_from(number).unwrap(), SIZES[bytes], COMM_WORLD);
     let ahead = |by: u32| Rank((own + by) % size);
@@ -288,7 +288,7 @@ struct Host {
     /// When it runs by itself.
     wake: Option<u64>,
     deferring: bool,
-    /// What comes to it: instant, sender, number, whether it cannot be deferred.
+    /// The arrivals at it: instant, sender, number, whether it cannot be deferred.
     coming: BTreeMap<(u64, u32, u64, bool), Delivery>,
     /// Messages that it has sent.
     sent: u64,

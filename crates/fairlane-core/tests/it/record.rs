@@ -1,4 +1,4 @@
-//! What is kept of single messages, waits and packets adds up to what is kept in sum, and changes nothing.
+//! Records of single messages, waits and packets add up to the sums that are kept, and change nothing.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What holds for every routing on every topology that it accepts.
+//! Laws of every routing on every topology that it accepts.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -38,10 +38,10 @@ pub fn route(graph: &Graph, routing: &dyn Routing, from: HostId, to: HostId) -> 
 /// A queue of a link: its virtual lane, and its channel.
 pub type Queue = (LinkId, u8, u8);
 
-/// What waits for what.
+/// The queues that wait for each queue.
 pub type Waits = HashMap<Queue, HashSet<Queue>>;
 
-/// Which queue a packet in which queue can wait for, on the way from each of these hosts to each other, whatever the loads.
+/// The queues that a packet in a queue can wait for, on the way from each of these hosts to each other, whatever the loads.
 /// Checks that a packet stays on the fabric, within the channels of its lane, and comes to its host.
 pub fn waits(graph: &Graph, routing: &dyn Routing, ends: &[HostId]) -> Waits {
     let mut waits = Waits::new();
@@ -126,7 +126,7 @@ fn wander(graph: &Graph, routing: &dyn Routing) {
     }
 }
 
-/// What waits for what on given paths.
+/// The queues that wait for each queue on given paths.
 fn waits_on(routes: impl Iterator<Item = Vec<Hop>>) -> Waits {
     let queue = |hop: Hop| (hop.link, 0, hop.channel);
     let mut waits = Waits::new();
@@ -238,7 +238,7 @@ fn every_routing_delivers_without_cycles_on_every_example_that_it_accepts() {
     }
 }
 
-/// What a topology is usually routed by serves all its examples, and up/down routing serves everything.
+/// The default routing of a topology serves all its examples, and up/down routing serves everything.
 #[test]
 fn every_example_is_served_by_its_usual_routing_and_by_up_down() {
     for sample in fabrics::examples() {

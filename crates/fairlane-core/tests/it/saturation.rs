@@ -1,4 +1,4 @@
-//! What routings let through when every host sends as fast as it can, against what can be worked out.
+//! The throughput of routings when every host sends as fast as it can, against closed forms.
 //!
 //! `offered` is a part of the link's rate; accepted is what is delivered of it, once the buffers have filled. Hosts do nothing
 //! but send, and do not wait.

@@ -29,7 +29,7 @@ const LAST_SEND: u64 = END.0 * 3 / 4;
 /// A message of this size makes its destination send one back.
 const ASKS: u64 = 1;
 
-/// What a host has seen: when, whose message, and whether it was its first or last packet.
+/// A delivery that a host has seen: when, whose message, and whether it was its first or last packet.
 type Seen = (u32, Delivery);
 
 /// Hosts of which each shard's endpoint runs its own.
@@ -152,7 +152,7 @@ fn results(network: &Network, endpoints: &[Traffic]) -> Results {
     }
 }
 
-/// What a case runs on.
+/// The system that a case runs on.
 struct Case {
     graph: Arc<Graph>,
     routing: &'static str,

@@ -1,4 +1,4 @@
-//! What holds of the levels of cabled fabrics, and of up/down routing on trees with hosts at any level.
+//! Laws of the levels of cabled fabrics, and of up/down routing on trees with hosts at any level.
 
 use fairlane_core::ids::{HostId, LinkId, SwitchId};
 use fairlane_core::routing::{self, Routing, coverage};

@@ -1,4 +1,4 @@
-//! What holds for the graph of every topology.
+//! Laws of the graph of every topology.
 
 use std::collections::HashSet;
 

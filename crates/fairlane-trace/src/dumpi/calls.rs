@@ -18,7 +18,7 @@
 
 use fairlane_core::program::SendMode::{self, Standard, Synchronous};
 
-/// What a call means to a replay.
+/// The meaning of a call for a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
     /// No communication: nothing to replay.
@@ -120,7 +120,7 @@ pub struct Format {
     pub name: &'static str,
     /// The layout of its arguments.
     pub layout: &'static str,
-    /// What it means.
+    /// Its meaning.
     pub call: Call,
 }
 

@@ -1,4 +1,4 @@
-//! What a rank hands to a collective call.
+//! The payloads of collective calls.
 
 use std::sync::Arc;
 
@@ -14,15 +14,15 @@ use crate::tally::HandedIn;
 
 /// A collective call of a rank.
 pub struct Collective {
-    /// Which operation.
+    /// The operation.
     pub kind: CollectiveKind,
     /// The communicator, as the file numbers it.
     pub comm: i32,
     /// The root, or rank 0.
     pub root: Rank,
-    /// What the replay hands in.
+    /// The payload that the replay hands in.
     pub volume: Volume,
-    /// What the statistics count.
+    /// The payload that the statistics count.
     pub handed_in: HandedIn,
 }
 

@@ -261,7 +261,7 @@ impl Communicators {
         ranks.ok_or_else(|| format!("{size} ranks, in a job of {}", self.size))
     }
 
-    /// What `MPI_Comm_size` said.
+    /// The answer of `MPI_Comm_size`.
     pub fn learn_size(&mut self, id: i32, size: i32) -> Result<(), Fault> {
         let size = self.possible(size)?;
         if let Some(communicator) = self.communicators.get_mut(&id) {
@@ -270,13 +270,13 @@ impl Communicators {
         Ok(())
     }
 
-    /// What `MPI_Comm_rank` said.
+    /// The answer of `MPI_Comm_rank`.
     pub fn learn_rank(&mut self, id: i32, rank: i32) {
         let Some(communicator) = self.communicators.get_mut(&id) else { return };
         communicator.me = communicator.me.or(u32::try_from(rank).ok());
     }
 
-    /// What `MPI_Group_size` said.
+    /// The answer of `MPI_Group_size`.
     pub fn learn_group_size(&mut self, id: i32, size: i32) -> Result<(), Fault> {
         let size = self.possible(size)?;
         if let Some(group) = self.groups.get_mut(&id) {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// Bytes read at once: some hundreds of records.
 const WINDOW: usize = 16 * 1024;
 
-/// What is wrong at the cursor, in words.
+/// The problem at the cursor, in words.
 pub type Fault = String;
 
 /// A position in a range of a file.

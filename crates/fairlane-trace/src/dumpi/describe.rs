@@ -141,7 +141,7 @@ fn count(reader: &RankReader, description: &mut Description, tally: &mut RankTal
     }
 }
 
-/// What kind of request a call makes.
+/// The kind of request that a call makes.
 const fn requests_of(call: Call) -> Option<&'static str> {
     Some(match call {
         Call::Isend(_) | Call::Ibsend => "send",

@@ -12,7 +12,7 @@ const WALL_TIMES: u8 = 1 << 3;
 const THREAD: u8 = 1 << 6;
 const COUNTERS: u8 = 1 << 7;
 
-/// What a receive was told about the message that it got.
+/// The status of a receive: the message that it got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
     /// The source, as a rank of the communicator.

@@ -29,7 +29,7 @@ pub struct Posting {
     pub comm: i32,
 }
 
-/// Which way a posted operation goes.
+/// The direction of a posted operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     Send(SendMode),

@@ -37,7 +37,7 @@ pub struct RankReader {
     pub(super) state: State,
 }
 
-/// What became of a record.
+/// The outcome of a record.
 pub struct Step {
     /// It is not the last.
     pub more: bool,
@@ -53,7 +53,7 @@ pub(super) struct State {
     records: u64,
     /// When the previous call was left, on the CPU clock and on the wall clock.
     left: (Option<u64>, Option<u64>),
-    /// What a started operation is in the program; `None` if it is complete from the start.
+    /// The operation of the program that a call has started; `None` if it is complete from the start.
     pub(super) requests: Requests<Option<RequestId>>,
     pub(super) request_ids: Slots,
     pub(super) communicators: Communicators,

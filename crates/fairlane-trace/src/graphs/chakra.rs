@@ -231,7 +231,7 @@ impl Reader<'_> {
     fn read(&mut self, mut bytes: &[u8]) -> Result<(), Wrong> {
         let damaged = |error| (None, format!("no Chakra execution trace: {error}"));
         let metadata = Metadata::decode_length_delimited(&mut bytes).map_err(damaged)?;
-        // What PyTorch records has its version as an attribute.
+        // A recording of PyTorch has its version as an attribute.
         let schema = || Attributes(&metadata.attributes).text("schema").unwrap_or_default();
         let version = Some(metadata.version.clone()).filter(|version| !version.is_empty()).unwrap_or_else(schema);
         let known = &self.recorded.version;
@@ -294,7 +294,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// What is executed of a node; `Err`: why it cannot be read. What cannot be simulated is noted, or left out.
+    /// The executed part of a node; `Err`: why it cannot be read. A part that cannot be simulated is noted, or left out.
     fn node(&mut self, record: &Record, kind: &str) -> Result<Node, String> {
         let attributes = Attributes(&record.attributes);
         let bytes = || attributes.number("comm_size")?.ok_or("no comm_size".to_owned());

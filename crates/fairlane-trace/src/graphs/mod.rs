@@ -103,7 +103,7 @@ impl Files {
         recorded.program(repeat, options)
     }
 
-    /// What is in the graph.
+    /// The contents of the graph.
     ///
     /// # Errors
     /// As [`crate::describe`].

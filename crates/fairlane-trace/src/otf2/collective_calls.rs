@@ -55,7 +55,7 @@ impl RankReader {
         }
     }
 
-    /// What an event is to the program; nothing if it frees a communicator.
+    /// The meaning of an event for the program; nothing if it frees a communicator.
     fn called(&mut self, event: &Collective) -> Result<Option<Called>, String> {
         let none = || format!("operation {} on a communicator is not known", event.operation);
         let (_, operation) = operation(event.operation).ok_or_else(none)?;
@@ -64,7 +64,7 @@ impl RankReader {
         }
         let comm = self.handle(event.comm)?;
         let Operation::Collective(kind, sizes) = operation else {
-            // What the model says that making a communicator costs; the communicator itself is defined by its first use.
+            // The cost of making a communicator by the model; the communicator itself is defined by its first use.
             let split = self.call().is_some_and(|region| region.name.starts_with("MPI_Comm_split"));
             let (kind, bytes) = if split { (CollectiveKind::Allgather, 8) } else { (CollectiveKind::Allreduce, 4) };
             let volume = Volume::Uniform(Bytes(bytes));

@@ -11,7 +11,7 @@ use fairlane_core::units::Bytes;
 
 use super::event::Collective;
 
-/// What an operation of OTF2 is.
+/// The meaning of an operation of OTF2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// A collective; which volume its events tell.
@@ -108,7 +108,7 @@ pub fn operation(number: u8) -> Option<(&'static str, Operation)> {
     OPERATIONS.get(usize::from(number)).copied()
 }
 
-/// What a rank hands in to a collective on a communicator of `members` ranks.
+/// The payload that a rank hands in to a collective on a communicator of `members` ranks.
 pub fn volume(sizes: Sizes, event: &Collective, members: u64, at_root: bool) -> Volume {
     let same = |bytes: u64| Volume::Uniform(Bytes(bytes));
     let own = |bytes: u64| Volume::PerRank([bytes.max(1)].into());

@@ -21,7 +21,7 @@ impl Completions {
     }
 }
 
-/// What a completed request got.
+/// The message of a completed request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Got {
     /// A receive its message.

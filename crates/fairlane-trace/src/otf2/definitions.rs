@@ -1,4 +1,4 @@
-//! What an archive defines: clock, locations, regions, groups and communicators.
+//! The definitions of an archive: clock, locations, regions, groups and communicators.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -62,7 +62,7 @@ pub struct Region {
     pub name: Arc<str>,
     /// Whether it is a call of MPI.
     pub mpi: bool,
-    /// What must be recorded of it so that it can be simulated.
+    /// The record that it needs so that it can be simulated.
     pub need: Need,
 }
 

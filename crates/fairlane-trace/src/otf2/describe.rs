@@ -106,7 +106,7 @@ fn count_communicators(definitions: &Definitions, description: &mut Description)
     }
 }
 
-/// What a description calls a communicator or a window of this name.
+/// The name of a communicator or a window in a description.
 fn title(name: &str) -> &str {
     if name.is_empty() { "unnamed" } else { name }
 }
@@ -148,7 +148,7 @@ fn count_threads(
 const OF_A_THREAD: &str =
     "a thread other than the main thread of the rank makes this call: such threads are not simulated";
 
-/// What a call of MPI has done so far.
+/// The state of a call of MPI.
 #[derive(Default)]
 struct Progress {
     tested: bool,

@@ -123,7 +123,7 @@ extern "C" fn ignore_error(
 /// An open archive.
 pub struct Archive {
     reader: Mutex<Reader>,
-    /// What the archive defines.
+    /// The definitions of the archive.
     pub definitions: Definitions,
     /// The version of OTF2 that wrote it.
     pub version: String,

@@ -1,6 +1,6 @@
-//! What an archive must record of a call, beside that it was made, so that the call can be simulated.
+//! The records that a call needs in an archive, beside that it was made, so that it can be simulated.
 
-/// What must be recorded of a call.
+/// The record that a call needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// Nothing, or events that the reader cannot miss, as those of messages.
@@ -53,7 +53,7 @@ const COLLECTIVES: [&str; 10] =
     ["barrier", "bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall", "scan", "exscan"];
 const POINT_TO_POINT: [&str; 5] = ["Send_init", "Bsend_init", "Ssend_init", "Rsend_init", "Recv_init"];
 
-/// What a call of this name needs.
+/// The record that a call of this name needs.
 pub fn of(name: &str) -> Need {
     let Some(call) = name.strip_prefix("MPI_") else { return Need::Nothing };
     let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| call.starts_with(prefix));

@@ -29,7 +29,7 @@ struct Started {
     target: u32,
     /// The request of `MPI_Rput` and the like.
     request: Option<RequestId>,
-    /// What it brings back makes it complete at the target once it is at the origin.
+    /// It is complete at the target once the data that it brings back is at the origin.
     reads: bool,
 }
 
@@ -42,7 +42,7 @@ pub struct Windows {
     /// Windows between start and complete, and between post and wait.
     accessed: BTreeSet<Window>,
     exposed: BTreeSet<Window>,
-    /// What the call that the rank is in has flushed.
+    /// The operations that the call of the rank has flushed.
     flushed: BTreeSet<(Window, u32)>,
 }
 

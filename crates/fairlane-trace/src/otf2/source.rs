@@ -49,14 +49,14 @@ struct Call {
     requests: bool,
 }
 
-/// What cannot be simulated: the call, the number of its record, and why.
+/// A call that cannot be simulated, the number of its record, and why.
 pub struct Fault {
     pub call: String,
     pub record: u64,
     pub problem: String,
 }
 
-/// What became of an event.
+/// The outcome of an event.
 pub struct Step {
     /// It is not the last.
     pub more: bool,
@@ -157,7 +157,7 @@ impl RankReader {
         Ok(Step { more: !self.is_final(event), fault })
     }
 
-    /// What is missing of the call that is being left.
+    /// The missing record of the call that is being left.
     fn missing(&self) -> Option<Fault> {
         let Call { region, entered, requests, .. } = self.state.call?;
         let region = self.region(region)?;
@@ -194,7 +194,7 @@ impl RankReader {
         TraceError::Record { file: self.anchor.to_path_buf(), rank: self.rank, record, call, problem }
     }
 
-    /// What the archive defines.
+    /// The definitions of the archive.
     pub(super) fn definitions(&self) -> &Definitions {
         &self.archive.definitions
     }
@@ -377,7 +377,7 @@ impl RankReader {
         None
     }
 
-    /// What will become of the request that starts now.
+    /// The outcome of the request that starts now.
     pub(super) fn outcome(&mut self) -> Result<Outcome<Got>, String> {
         let number = self.state.posted;
         self.state.posted += 1;

@@ -1,4 +1,4 @@
-//! What crosses the cuts of a part: messages on their way, open receives, collectives; and what a rank's part does about it.
+//! The cuts of a part and what crosses them: messages on their way, open receives, collectives; and what a rank's part does about it.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::scan::{Counts, Cut, Handles, Key, Scan};
 use crate::error::TraceError;
 use crate::tally::{Memberships, RankTally};
 
-/// What all ranks call a communicator: its members, and its handle if all use the same one, else its place among those
+/// The common name of a communicator for all ranks: its members, and its handle if all use the same one, else its place among those
 /// with these members.
 type Identity = (Arc<[u32]>, u64);
 
@@ -37,7 +37,7 @@ pub struct Channels {
     bounded: bool,
 }
 
-/// What crosses the cuts on a channel, as numbers of messages.
+/// The messages that cross the cuts on a channel, as numbers.
 #[derive(Clone, Copy, Default)]
 struct Crossing {
     /// Messages that are sent in front of the part and received in it or later.
@@ -154,7 +154,7 @@ impl Channels {
         Ok(())
     }
 
-    /// What crosses the cuts on a channel of a rank.
+    /// The messages that cross the cuts on a channel of a rank.
     fn crossing(&self, rank: u32, key: Key, sent: bool) -> Crossing {
         let Some(channel) = self.channel(rank, key, sent) else { return Crossing::default() };
         let balanced = |at: usize| self.unknown[at].contains(&(channel.0, channel.2));
@@ -211,7 +211,7 @@ fn communicators(scans: &[Scan]) -> Vec<Communicators> {
     found
 }
 
-/// What a rank does besides the operations of its part.
+/// The operations of a rank besides those of its part.
 pub struct Plan {
     /// In front of the first pass.
     pub prelude: Vec<Op>,

@@ -23,7 +23,7 @@ pub struct Player {
     finished: bool,
 }
 
-/// What starts over with the part.
+/// The state that starts over with the part.
 #[derive(Clone)]
 struct Pass {
     handles: Handles,
@@ -90,7 +90,7 @@ impl Player {
             | Op::P2p(P2p::Recv { from: Some(from), tag: Some(tag), comm }) => {
                 beyond(&self.plan.receives, &mut pass.received, (pass.handles.number(*comm), from.0, *tag))
             }
-            // What was there before the part stays there for its next pass.
+            // State from before the part stays there for its next pass.
             Op::Comm(Comm::Free(comm)) => !pass.made.remove(comm) && self.window.repeat,
             _ => false,
         };

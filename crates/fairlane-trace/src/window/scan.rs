@@ -1,4 +1,4 @@
-//! What a rank has done up to the beginning and up to the end of a part.
+//! The state of a rank at the beginning and at the end of a part.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -73,7 +73,7 @@ pub struct Receive {
     pub key: Option<Key>,
     /// Its place among the receives of the channel, from 1.
     pub place: u64,
-    /// What has started it.
+    /// The operation that has started it.
     pub op: Op,
 }
 
@@ -94,7 +94,7 @@ pub struct Counts {
     pub windows: HashSet<u32>,
 }
 
-/// What a rank has done.
+/// The state of a rank.
 pub struct Scan {
     /// The source at the first operation of the part.
     pub start: Box<dyn Source>,

@@ -194,7 +194,7 @@ pub fn open_copies(
     Ok((directory, program.ranks))
 }
 
-/// What rank `rank` of `ranks` makes of a file: its operations without compute and without the mark at the end.
+/// The program of rank `rank` of `ranks` in a file: its operations without compute and without the mark at the end.
 pub fn operations_of(writer: &mut Writer, rank: usize, ranks: usize) -> Result<Vec<Op>, String> {
     let options = Options { repeat: false, ..Options::default() };
     let (_directory, mut sources) = open_copies(&writer.finish(), ranks, &options).map_err(|e| e.to_string())?;

@@ -100,7 +100,7 @@ fn described(file: &Path) -> Description {
     describe(file, &Options::default()).unwrap()
 }
 
-/// What the sources of a program yield until they wait for something.
+/// The operations that the sources of a program yield until they wait for something.
 fn beginning(file: &Path, options: &Options) -> String {
     let mut program = open(file, options).unwrap();
     program.ranks.iter_mut().fold(String::new(), |all, source| all + &format!("{:?}\n", source.ahead().unwrap()))

@@ -16,7 +16,7 @@ use crate::program::{Op, RequestId};
 impl Messaging {
     /// Starts a non-blocking operation with its first phase.
     pub fn begin_in_background(&mut self, rank: u32, op: &Op, running: Running, name: RequestId, now: u64) -> Over {
-        // What a phase sends can be handed over before what the rank's program has sent earlier.
+        // The messages of a phase can be handed over before what the rank's program has sent earlier.
         self.start_numbering();
         let state = self.rank(rank);
         let Some(request) = state.requests.start(Some(name), Request::send(now, PENDING)) else {

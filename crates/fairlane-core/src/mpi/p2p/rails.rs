@@ -1,4 +1,4 @@
-//! Which adapters the messages of a job go through, where hosts have several.
+//! The adapters that the messages of a job go through, where hosts have several.
 //!
 //! A transfer keeps to one rail pair, as a library keeps to one queue pair for it: requests, gets and acknowledgements of a rendezvous
 //! go over the adapters of its payload. So policies count payloads, not messages of the protocol.

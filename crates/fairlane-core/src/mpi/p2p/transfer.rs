@@ -11,7 +11,7 @@ use crate::units::Bytes;
 /// How many entries of a list are accepted between the fetching of what one needs and its turn.
 const AHEAD: usize = 6;
 
-/// Which message of a transfer.
+/// The message of a transfer that comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(in crate::mpi) enum Stage {

@@ -39,7 +39,7 @@ pub(in crate::network) struct Flow {
     pub released: MessageIdx,
     /// Messages that wait for it, in order.
     pub held: VecDeque<MessageIdx>,
-    /// What its transport knows of it.
+    /// The state that its transport keeps of it.
     pub control: Box<dyn transport::Flow>,
 }
 

@@ -229,7 +229,9 @@ mod tests {
         let ops = source.ahead().unwrap().to_vec();
         source.pass(ops.len());
         let request = |op: &Op| match op {
-            Op::Collective(Collective::Nonblocking { request, .. }) | Op::Graph(GraphOp::Offload(_, request)) => Some(*request),
+            Op::Collective(Collective::Nonblocking { request, .. }) | Op::Graph(GraphOp::Offload(_, request)) => {
+                Some(*request)
+            }
             _ => None,
         };
         ops.iter().filter_map(request).collect()

@@ -110,7 +110,7 @@ impl Queues for Single {
 
 /// Shares a port's link among its virtual lanes.
 pub trait Arbiter: Send + Sync + 'static {
-    /// What it remembers of a port.
+    /// The state of a port.
     type State: Clone + Send + Sync;
 
     /// The state of a port whose link has this bandwidth, at the start and after a change of weights or of the bandwidth.

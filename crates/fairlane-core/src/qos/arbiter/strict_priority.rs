@@ -49,7 +49,7 @@ const fn default_interval() -> Picoseconds {
 /// So long an interval that no link carries 4 GiB in it.
 const LONGEST: Picoseconds = Picoseconds::from_micros(10_000);
 
-/// What a port has sent of its shares in an interval.
+/// The part of its shares that a port has sent in an interval.
 #[derive(Clone)]
 struct Sent {
     /// The end of the interval.
@@ -66,7 +66,7 @@ struct StrictPriority {
     shares: Option<BandwidthShares>,
 }
 
-/// What each lane may send in an interval.
+/// The share of each lane in an interval.
 struct BandwidthShares {
     interval: u64,
     /// Percent of what the link carries, by lane.
@@ -106,7 +106,7 @@ impl BandwidthShares {
         Ok(Self { interval: params.interval.0, percents })
     }
 
-    /// What a lane may send over a link in an interval. Bytes are whole: the share is used up by the first byte count that is
+    /// The share of a lane of a link in an interval. Bytes are whole: the share is used up by the first byte count that is
     /// not below it.
     fn allowance(&self, percent: u8, bandwidth: BitsPerSec) -> u32 {
         const SCALE: u128 = 8 * 100 * 1_000_000_000_000;

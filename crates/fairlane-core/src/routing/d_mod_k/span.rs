@@ -15,7 +15,7 @@ pub(in crate::routing) struct Span {
     hosts: u32,
     /// How many hosts are below each child; the last may have fewer.
     child: u32,
-    /// What destinations are divided by.
+    /// The divisor of destinations.
     stride: u32,
     /// The first link down; those to one child stand side by side.
     down: LinkId,
@@ -58,7 +58,7 @@ impl Span {
     }
 }
 
-/// What a switch looks like from below: its own interval of hosts, and the same of all that is above it.
+/// A switch as seen from below: its own interval of hosts, and the same of all that is above it.
 #[derive(PartialEq, Eq, Hash)]
 struct Outline {
     first: u32,

@@ -63,7 +63,7 @@ impl<'g> LevelledFabric<'g> {
         Ok(Self { graph, ports, bottom_up, strides: strides.collect() })
     }
 
-    /// What destinations are divided by at `switch`.
+    /// The divisor of destinations at `switch`.
     pub fn stride(&self, switch: SwitchId) -> u32 {
         self.strides[usize::from(self.graph.level(switch))]
     }

@@ -120,7 +120,7 @@ impl Paths for Groups {
             return (Hop { link: down, channel: 0 }, Path::MINIMAL);
         }
         let link = self.minimal.link(at, target, to);
-        // What is open may be revised at the next switch, if that is in the same group or all are asked.
+        // An open choice may be revised at the next switch, if that is in the same group or all are asked.
         let next_may = |far: SwitchId| self.revise == Revise::Minimal || self.group(far) == self.group(at);
         let stays_open = path == Path::UNDECIDED && self.far[link.index()].is_some_and(next_may);
         (self.hop(previous, link), if stays_open { Path::UNDECIDED } else { Path::MINIMAL })
@@ -172,7 +172,7 @@ impl Paths for Groups {
     }
 }
 
-/// Which switches a path can come to, and how far those are apart.
+/// The switches that a path can come to, and how far those are apart.
 struct Extent {
     /// Switches with hosts.
     leaves: Vec<SwitchId>,

@@ -21,14 +21,14 @@ pub(in crate::routing) struct Rule {
     pub seen: Seen,
 }
 
-/// What a path costs as seen from its first switch: a load times a number of links.
+/// The cost of a path as seen from its first switch: a load times a number of links.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::routing) struct Seen {
     pub load: LoadOf,
     pub links: LinksOf,
 }
 
-/// Which load of a path's first link counts.
+/// The load of a path's first link that counts.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::routing) enum LoadOf {
@@ -39,7 +39,7 @@ pub(in crate::routing) enum LoadOf {
     Packets,
 }
 
-/// Which number of links counts.
+/// The number of links that counts.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::routing) enum LinksOf {
@@ -50,7 +50,7 @@ pub(in crate::routing) enum LinksOf {
     Longest,
 }
 
-/// Which path a packet takes if the minimal path and the cheapest non-minimal path cost the same.
+/// The path of a packet if the minimal path and the cheapest non-minimal path cost the same.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::routing) enum EqualCosts {
@@ -72,7 +72,7 @@ pub(in crate::routing) struct UgalParams {
     pub samples: u32,
     /// Bytes subtracted from the load of the minimal path before the comparison. Default: 8 KiB.
     pub bias: Bytes,
-    /// Which path a packet takes if both cost the same. Default: minimal.
+    /// The path of a packet if both cost the same. Default: minimal.
     pub ties: EqualCosts,
 }
 
@@ -86,9 +86,9 @@ pub(in crate::routing) struct LocalParams {
     pub samples: u32,
     /// Bytes subtracted from the load of the minimal path before the comparison. Default: 8 KiB.
     pub bias: Bytes,
-    /// Which path a packet takes if both cost the same. Default: minimal.
+    /// The path of a packet if both cost the same. Default: minimal.
     pub ties: EqualCosts,
-    /// What of its first link a path costs: bytes that wait or lack credits, or packets that wait. Default: bytes.
+    /// The load of its first link that a path costs: bytes that wait or lack credits, or packets that wait. Default: bytes.
     pub load: LoadOf,
     /// How many links that is multiplied by: the path's own, or those of the longest path of its kind (on fabrics of groups). Default: path.
     pub links: LinksOf,
@@ -186,7 +186,7 @@ impl Seen {
     }
 }
 
-/// What a path costs with the loads of the whole fabric known: the loads of all its links.
+/// The cost of a path with the loads of the whole fabric known: the loads of all its links.
 pub(in crate::routing) fn seen_everywhere(
     paths: &dyn Paths,
     (at, visit, loads): (SwitchId, &Visit, &Loads),

@@ -1,4 +1,4 @@
-//! Which of two switches is further up.
+//! The order of switches: which of two is further up.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, VecDeque};

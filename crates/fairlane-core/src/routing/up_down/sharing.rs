@@ -41,7 +41,7 @@ struct TreeRanks {
     above: Vec<Option<SwitchId>>,
 }
 
-/// What the candidates of one list lead to, where these are several switches, all of lower levels; else nothing.
+/// The switches that the candidates of one list lead to, where these are several, all of lower levels; else nothing.
 #[derive(Default)]
 pub(super) struct Below {
     /// By candidate.
@@ -55,7 +55,7 @@ impl Sharing {
         Self { tree: topology::is_tree(graph).then(|| TreeRanks::new(graph, ends)) }
     }
 
-    /// Which of `count` candidates a destination takes; `below` as [`Sharing::below`] finds them.
+    /// The candidate of a destination among `count`; `below` as [`Sharing::below`] finds them.
     #[inline]
     pub fn index(&self, at: SwitchId, to: HostId, count: usize, below: &Below) -> usize {
         let parts = u32::try_from(count).expect("invariant: fewer than 2^32 links");
@@ -68,7 +68,7 @@ impl Sharing {
         (rank / stride % parts) as usize
     }
 
-    /// What sorted candidates lead to.
+    /// The switches that sorted candidates lead to.
     pub fn below(&self, graph: &Graph, at: SwitchId, links: &[LinkId]) -> Below {
         let Some(tree) = &self.tree else { return Below::default() };
         let lower = |link: &LinkId| match graph.link(*link).to {
@@ -176,7 +176,7 @@ impl TreeRanks {
         parents
     }
 
-    /// Which of the candidates that lead down to several switches a destination takes.
+    /// The candidate of a destination among those that lead down to several switches.
     fn down(&self, at: SwitchId, to: HostId, below: &Below) -> usize {
         let (low, rank) = self.ranks[to.index()];
         let strides = &self.strides[usize::from(low)];

@@ -37,7 +37,7 @@ const MAX_CLASSES: usize = 1 << u8::BITS;
 /// The longest latency of a link: one second.
 const MAX_LATENCY: Picoseconds = Picoseconds(1_000_000_000_000);
 
-/// What is wrong with a link's latency, if anything.
+/// The problem with a link's latency, if there is one.
 pub(in crate::topology) fn check_latency(path: &str, latency: Picoseconds) -> Result<(), BuildError> {
     match latency {
         Picoseconds::ZERO => Err(BuildError::value(path, 0, "a link needs a latency above zero")),

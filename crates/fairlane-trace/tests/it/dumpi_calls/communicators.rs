@@ -100,7 +100,7 @@ fn communicators_and_groups() {
         Op::Comm(Comm::Dup { comm: 5, new: 2 }),
         Op::Comm(Comm::Free(5)),
         Op::Collective(Collective::Blocking { kind: CollectiveKind::Bcast, comm: 2, root: Rank(0), volume: same(4) }),
-        // What is still open at the end of the trace.
+        // Requests that are still open at the end of the trace.
         Op::Comm(Comm::Free(2)),
         Op::Comm(Comm::Free(3)),
         Op::Comm(Comm::Free(4)),

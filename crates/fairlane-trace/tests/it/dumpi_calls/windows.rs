@@ -99,7 +99,7 @@ fn groups_are_ranks_of_the_window() {
         Op::Rma(Rma::Wait { win: 0 }),
         post(),
         Op::Rma(Rma::Wait { win: 0 }),
-        // What the trace leaves open is freed at its end.
+        // Windows that the trace leaves open are freed at its end.
         Op::Rma(Rma::Free { win: 0 }),
         Op::Comm(Comm::Free(2)),
     ];

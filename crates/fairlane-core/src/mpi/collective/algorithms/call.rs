@@ -11,7 +11,7 @@ use crate::units::Bytes;
 /// the root knows every block, the others give [`Volume::PerRank`] too, with their own block as its only entry.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// Which operation.
+    /// The operation.
     pub kind: CollectiveKind,
     /// This rank.
     pub rank: Rank,

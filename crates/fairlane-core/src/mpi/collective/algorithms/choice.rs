@@ -1,4 +1,4 @@
-//! Which algorithm a call gets: the one asked for by name, else what MPICH takes by default.
+//! The algorithm of a call: the one asked for by name, else MPICH's default.
 //!
 //! The rules are those of MPICH 3.3 to 4.x (of 3.3 for allreduce) for commutative operators and communicators of one level, with the default
 //! values of its control variables (`MPIR_CVAR_BCAST_SHORT_MSG_SIZE` and so on). `b` is the whole buffer of bcast,

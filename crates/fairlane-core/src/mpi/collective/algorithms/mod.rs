@@ -60,7 +60,7 @@ pub enum Collectives {}
 /// A way to carry out one kind of collective. Its name in scenario files is unique within the kind; its summary has its source.
 pub type Algorithm = Item<Collectives>;
 
-/// What an algorithm does.
+/// The operation of an algorithm.
 #[derive(Clone, Copy, Debug)]
 pub struct Schedule {
     /// The kind of collective.

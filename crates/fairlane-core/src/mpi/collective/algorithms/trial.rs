@@ -40,7 +40,7 @@ pub(super) struct Outcome {
     pub(super) messages: Vec<u64>,
     /// Phases in the schedule.
     pub(super) phases: Vec<u32>,
-    /// Whose data can have come here.
+    /// The ranks whose data can have come here.
     pub(super) heard: Vec<Heard>,
     /// Bytes from the first to the second.
     pub(super) pairs: BTreeMap<(u32, u32), u64>,

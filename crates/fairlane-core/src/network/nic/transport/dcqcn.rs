@@ -78,9 +78,9 @@ struct Params {
     increase_timer: Picoseconds,
     /// An increase step comes each time so much has been sent. Default: 10 MB.
     byte_counter: Bytes,
-    /// What additive increase adds to the target rate with each step. Default: 40 Mb/s.
+    /// The step of the target rate in additive increase. Default: 40 Mb/s.
     rai: BitsPerSec,
-    /// What hyper increase adds to the target rate with its first step; with the second twice that, and so on. Default:
+    /// The first step of the target rate in hyper increase; the second is twice that, and so on. Default:
     /// 400 Mb/s.
     rhai: BitsPerSec,
     /// The lowest rate. Default: 40 Mb/s.

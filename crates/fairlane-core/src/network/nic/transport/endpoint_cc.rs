@@ -83,7 +83,7 @@ impl Transport for EndpointCc {
 /// A flow. In bytes.
 #[derive(Clone)]
 struct Tracked {
-    /// What all flows to a congested destination may have in flight together.
+    /// Bytes that all flows to a congested destination may have in flight together.
     window: u64,
     in_flight: u64,
     /// The most that may be in flight.

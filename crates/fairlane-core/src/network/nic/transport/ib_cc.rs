@@ -136,7 +136,7 @@ struct OfLane {
     ccti_timer: Option<u64>,
 }
 
-/// What the flows of a virtual lane go by.
+/// The parameters of the flows of a virtual lane.
 #[derive(Clone, Copy)]
 struct Settings {
     increase: u64,

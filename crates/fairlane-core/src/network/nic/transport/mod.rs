@@ -53,7 +53,7 @@ pub trait Transport: Send + Sync {
         false
     }
 
-    /// What it needs of switches and receivers; nothing if there is no congestion control. Asked once.
+    /// The services that it needs of switches and receivers; nothing if there is no congestion control. Asked once.
     fn feedback(&self) -> Option<Feedback> {
         None
     }
@@ -98,7 +98,7 @@ pub struct FlowSetup {
 pub struct Feedback {
     /// When switches mark packets; `None` if they never do.
     pub marking: Option<Marking>,
-    /// Which packets are answered.
+    /// The packets that are answered.
     pub notices: Notices,
     /// Payload of a notice, at most one MTU: it has the header of any packet besides.
     pub bytes: Bytes,
@@ -106,7 +106,7 @@ pub struct Feedback {
     pub vl: Option<VirtualLane>,
 }
 
-/// Which packets the receiving NIC answers with a notice.
+/// The packets that the receiving NIC answers with a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notices {
     /// Every packet.

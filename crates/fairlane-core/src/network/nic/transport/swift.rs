@@ -64,7 +64,7 @@ struct Params {
     /// The largest part of a window by which it shrinks at once. Default: 0.5.
     #[schemars(range(min = 0.001, max = 0.999))]
     max_mdf: f64,
-    /// What the target delay of a flow with a small window has in addition, at most. Default: 2 us.
+    /// The most that the target delay of a flow with a small window has in addition. Default: 2 us.
     fs_range: Picoseconds,
     /// Window up to which the target has all of it, in packets. Default: 0.1.
     #[schemars(range(min = 0.001, max = 1000.0))]

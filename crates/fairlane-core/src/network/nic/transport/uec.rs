@@ -66,7 +66,7 @@ const NO_DELAY: u64 = 1_000_000;
 
 /// A byte, in the units of the window.
 const BYTE: u64 = 256;
-/// What the specification's constants are for: 100 Gbit/s times 12 us, in bytes.
+/// The bandwidth-delay product that the specification's constants are for: 100 Gbit/s times 12 us, in bytes.
 const REFERENCE: u64 = 150_000;
 
 struct Uec {
@@ -144,9 +144,9 @@ struct UecFlow {
     decreased: u64,
     /// When the time of quick adapt ends.
     adapts: u64,
-    /// What was acknowledged in it.
+    /// Bytes acknowledged in it.
     achieved: u64,
-    /// What was trimmed or lost in it.
+    /// Bytes trimmed or lost in it.
     trimmed: u64,
     /// Bandwidth times `base_rtt`.
     bdp: u64,
@@ -183,7 +183,7 @@ impl UecFlow {
         self.collected = self.collected.saturating_add(growth);
     }
 
-    /// What has been collected takes effect every eight full packets.
+    /// Changes are collected and take effect every eight full packets.
     fn apply_growth(&mut self, bytes: u64, now: u64) {
         self.acknowledged += bytes;
         if self.acknowledged < 8 * self.full {

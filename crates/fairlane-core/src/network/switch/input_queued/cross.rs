@@ -49,7 +49,7 @@ impl<I: Instance> ActiveSwitch<'_, I> {
         let index = queues[at].head;
         let Packet { next, job, lane: room, .. } = packets[index];
         let room = &self.crossbar.rooms[output as usize * self.shard.config.fabric.lanes + room.index()];
-        // What it lacked last: of things released at the same time the output, then the input.
+        // The thing that it lacked last: of things released at the same time the output, then the input.
         let (from, to) = (&self.crossbar.inputs[input as usize].line, &self.crossbar.outputs[output as usize]);
         let lacked = [(room.released, room.job), (from.busy_until, from.job), (to.busy_until, to.job)];
         let released = lacked.into_iter().filter_map(|(time, job)| job.map(|job| (time, job)));
