@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from agents import BY_RANK
-from fairlane.agent import BACKENDS, Journal, Surroundings, status_of, steps_of
+from fairlane.agent.backends import BACKENDS, Surroundings
 from fairlane.agent.backends.base import Backend
 from fairlane.agent.backends.dry_run import DryRun
 from fairlane.agent.change import perform, recover
+from fairlane.agent.journal import Journal, status_of, steps_of
 
 _KILL = os.kill
 _STEPS: list[tuple[Any, str]] = [

@@ -12,13 +12,13 @@ import polars as pl
 import fairlane
 from fairlane.analysis import analyze
 from fairlane.controller import control as controlled
-from fairlane.counters import HotLink
+from fairlane.counters.shared import HotLink
 from fairlane.fabric import Fabric
 from fairlane.fabric.congestion import Root
 from fairlane.opensm.check import Checked, Difference
 from fairlane.pattern import analyse, program_of
 from fairlane.placement import measure
-from fairlane.predict import Comparison
+from fairlane.predict.validation import Comparison
 from fairlane.scenario.models import Job
 from fairlane.scheduler import load_model
 from fairlane.views import (

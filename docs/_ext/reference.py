@@ -74,7 +74,7 @@ AGENT_TABLES = ("SlurmTable", "ProgressTable", "Profile", "PolicyTable", "TwinTa
 
 def agent_page() -> str:
     """The page about ``agent.toml``; tables that scenarios have, too, are described with these."""
-    document = importlib.import_module("fairlane.agent").AgentConfig.model_json_schema()
+    document = importlib.import_module("fairlane.agent.config").AgentConfig.model_json_schema()
     definitions = document["$defs"]
     parts = ["# Configuration of an agent\n\nThe keys of `agent.toml`; [](../../agent.md) has an example.\n"]
     parts += [f"## The file\n\n{schema.keys(document, definitions)}"]

@@ -7,10 +7,9 @@ import errno
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
-from typing import Any
-
-__all__ = ["BuildError", "FairlaneError", "Problem", "RunError", "ScenarioError", "disk_full", "nearest"]
+from typing import Any, Literal
 
 
 def nearest(given: str, allowed: Iterable[str]) -> str | None:
@@ -160,3 +159,27 @@ class RunError(FairlaneError, RuntimeError):
         self.cycle = tuple(cycle)
         """Of a deadlock the lanes that wait for each other: ``link``, ``name``, ``lane``, ``vl``, ``packets`` and the
         numbers of ``jobs``, from 0."""
+
+
+EXTRAS = {
+    "predict": "sklearn",
+    "schedule": "networkx",
+    "dask": "distributed",
+    "serve": "tornado",
+    "timeline": "perfetto",
+}
+"""For each extra a module that it brings; ``papers`` brings those of the first two."""
+
+
+class MissingExtraError(FairlaneError, ImportError):
+    """A library of an extra is not installed."""
+
+
+def require(extra: Literal["predict", "schedule", "dask", "serve", "timeline"]) -> None:
+    """Raises ``MissingExtraError``, which names the command that installs it, if the library of an extra is missing."""
+    try:
+        import_module(EXTRAS[extra])
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != EXTRAS[extra]:
+            raise
+        raise MissingExtraError(f'{EXTRAS[extra]} is not installed: pip install "fairlane[{extra}]"') from None

@@ -11,10 +11,10 @@ from advised import SCENARIO
 from fairlane import Scenario, runner
 from fairlane.advice import advise
 from fairlane.advice.alternatives import Check, ranked
-from fairlane.advice.fingerprint import change, pace, progress
+from fairlane.advice.features import change, pace, progress
 from fairlane.advice.model import COVERAGE
+from fairlane.advice.outcomes import link_share, runs_of, weights
 from fairlane.advice.question import Choice, ask
-from fairlane.advice.simulated import link_share, runs_of, weights
 from fairlane.cli.main import execute
 from fairlane.models.validation import lognormal_interval
 from fairlane.tasks.executor import Executor

@@ -17,23 +17,18 @@ from typing import Any
 import pytest
 
 import agents
-from fairlane.agent import (
-    Agent,
-    AgentConfig,
-    AgentError,
-    Candidate,
-    Event,
-    Journal,
-    Setting,
-    SlurmJob,
-    Twin,
-    decide,
-    status_of,
-)
-from fairlane.agent.squeue import running
+from fairlane.agent.agent import Agent
+from fairlane.agent.config import AgentConfig
+from fairlane.agent.decision import Candidate, decide
+from fairlane.agent.events import Event
+from fairlane.agent.jobs import Setting, running
+from fairlane.agent.journal import Journal, status_of
+from fairlane.agent.system import AgentError
+from fairlane.agent.twin import Twin
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.fabric import Cable, Wiring
+from fairlane.slurm import SlurmJob
 from waiting import HANG
 
 SOLVER = Setting("12", 1, ("host0", "host4", "host8", "host12"))

@@ -11,9 +11,12 @@ from typing import Any
 import pytest
 
 import agents
-from fairlane.agent import AgentConfig, AgentError, BackendError, Journal, Period, Setting, Steered, status_of
 from fairlane.agent.backends import DryRun
-from fairlane.agent.jobs import NEUTRAL
+from fairlane.agent.config import AgentConfig
+from fairlane.agent.control import Period, Steered
+from fairlane.agent.jobs import NEUTRAL, Setting
+from fairlane.agent.journal import Journal, status_of
+from fairlane.agent.system import AgentError, BackendError
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from marking import marking, python

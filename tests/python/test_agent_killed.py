@@ -11,7 +11,11 @@ from typing import Any
 import pytest
 
 import agents
-from fairlane.agent import Agent, AgentConfig, BackendError, Journal, notify, status_of, steps_of
+from fairlane.agent.agent import Agent
+from fairlane.agent.config import AgentConfig
+from fairlane.agent.events import notify
+from fairlane.agent.journal import Journal, status_of, steps_of
+from fairlane.agent.system import BackendError
 from waiting import wait_for
 
 

@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 
 import agents
 from agents import OPERATOR
-from fairlane.agent import BACKENDS, Backend, BackendError, Journal, Setting, Surroundings
-from fairlane.agent.backends.policy_file import settings_in, with_settings, without_agent
+from fairlane.agent.backends import BACKENDS, Backend, Surroundings
+from fairlane.agent.backends.opensm_files import settings_in, with_settings, without_agent
 from fairlane.agent.change import perform, recover
-from fairlane.agent.jobs import levels_of
+from fairlane.agent.jobs import Setting, levels_of
+from fairlane.agent.journal import Journal
+from fairlane.agent.system import BackendError
 from fairlane.errors import ScenarioError
 from fairlane.inputs.problems import Problems
 from fairlane.opensm import read_policy

@@ -15,12 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slurm
-from fairlane.agent import AgentError, Listener, SlurmJob, notify
-from fairlane.agent.events import from_environment, read_event
-from fairlane.agent.squeue import read_jobs, running
+from fairlane.agent.events import Listener, from_environment, notify, read_event
+from fairlane.agent.jobs import read_jobs, running
+from fairlane.agent.system import AgentError
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.inputs.slurm_jobs import read_job_list
+from fairlane.slurm import SlurmJob
 from possible import no_slurm
 from waiting import FOREVER, HANG, HANG_S, wait_for
 

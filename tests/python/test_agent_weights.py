@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 
 import agents
-from fairlane.agent import BACKENDS, Backend, BackendError, Journal, Setting, Steered, Surroundings
-from fairlane.agent.backends import opensm_weights
+from fairlane.agent.backends import BACKENDS, Backend, Surroundings, opensm_files
+from fairlane.agent.control import Steered
+from fairlane.agent.jobs import Setting
+from fairlane.agent.journal import Journal
+from fairlane.agent.system import BackendError
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.fabric import read_wiring
@@ -116,7 +119,7 @@ def test_weights_need_opensm_conf(tmp_path: Path) -> None:
         BACKENDS.read({**given, "weights": True})
     (tmp_path / "opensm.conf").write_text("qos_vlarb_low 0:x\n")
     with pytest.raises(ScenarioError, match="not a table of VL arbitration"):
-        opensm_weights.lines_for(tmp_path / "opensm.conf", "", SETTINGS, LANES)
+        opensm_files.lines_for(tmp_path / "opensm.conf", "", SETTINGS, LANES)
 
 
 @pytest.mark.live("agent", "opensm", absent=no_subnet)

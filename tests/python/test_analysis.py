@@ -19,7 +19,7 @@ from fairlane.analysis.delays import (
     table_one,
     wait_delays,
 )
-from fairlane.analysis.flits import FLIT_BYTES, Trend, link_flits
+from fairlane.analysis.links import FLIT_BYTES, Trend, link_flits
 from fairlane.analysis.neighbours import groups_spanned, neighbour_types
 from fairlane.analysis.packets import AHEAD, NO_ROOM, OWN, delayers, message_packets
 from fairlane.analysis.record import Record, View, extremes, rounds, spans

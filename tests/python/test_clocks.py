@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlane.inputs.locks import is_taken, take
+from fairlane.inputs.files import is_taken, take
 from waiting import HANG_S
 
 ROOT = Path(__file__).parent.parent.parent
@@ -30,7 +30,7 @@ ALLOWED = {
     "tests/python/test_estimate.py": "LOOP_S, and processor time that is compared with processor time",
     "python/fairlane/agent/": "keys of agent.toml; what takes longer is undone or tried again",
     "python/fairlane/cli/agent.py": "the interval that the user asks for",
-    "python/fairlane/doctor/programs.py": "two minutes for a program that prints its version",
+    "python/fairlane/doctor/machine.py": "two minutes for a program that prints its version",
     "python/fairlane/opensm/check/simulated.py": "polls OpenSM's log; the limit is the user's",
     "python/fairlane/serve/server.py": "a connection without requests; browsers make another",
     "python/fairlane/tasks/cluster.py": "a port or a scheduler that does not answer",

@@ -16,7 +16,7 @@ import pytest
 from fairlane.cli.command import ExitCode
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
-from fairlane.inputs import expansion
+from fairlane.inputs import files
 from fairlane.inputs.document import Document
 from fairlane.results.errors import ResultsError, writing
 from fairlane.scheduler import read_log
@@ -58,7 +58,7 @@ def _refused(archive: Path, words: str, capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_an_archive_of_zeros_does_not_fill_the_cache(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    bomb = _archive(tmp_path / "bomb.tar.zst", _member("a-0000.bin", bytes(expansion.FREE + (1 << 20))))
+    bomb = _archive(tmp_path / "bomb.tar.zst", _member("a-0000.bin", bytes(files.FREE + (1 << 20))))
     assert bomb.stat().st_size < 100_000
     _refused(bomb, "expands to more than 64 MiB, 200 times its size", capsys)
     assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
@@ -107,7 +107,7 @@ def test_a_log_expands_to_the_limit_and_no_further(tmp_path: Path, monkeypatch: 
     log = tmp_path / "log.swf.gz"
     log.write_bytes(gzip.compress(b"; comment\n" * 100_000 + JOB.encode()))
     assert read_log(log).jobs[0] == LoggedJob(1, 0, 60, 4, 120, 100_001)
-    monkeypatch.setattr(expansion, "FREE", 1000)
+    monkeypatch.setattr(files, "FREE", 1000)
     with pytest.raises(ScenarioError, match="expands to more than 0 MiB, 200 times its size"):
         read_log(log)
 

@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 
 from fairlane.cli.main import execute
-from fairlane.counters import Reading, located, read_counters
+from fairlane.counters.base import Reading
 from fairlane.counters.prometheus import OF_HOSTS
+from fairlane.counters.reader import located, read_counters
 from fairlane.errors import ScenarioError
 from fairlane.fabric import read_wiring
-from fairlane.inputs.pasted import added_by_paste
+from fairlane.inputs.csv_rows import added_by_paste
 from port_counters import BASIC, IBQUERYERRORS, PERFQUERY, PROMETHEUS, PYTHON_EXPORTER, SYSFS
 
 DATA = Path(__file__).parents[1] / "data" / "fabrics"

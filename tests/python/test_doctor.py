@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from fairlane.cli.main import execute
-from fairlane.doctor import Check, Section, Status, installation, is_good, machine, programs, selftest
+from fairlane.doctor import Check, Section, Status, installation, is_good, machine
 from fairlane.opensm.check import programs as subnet
 from fairlane.scenario import estimate
 from fairlane.testbed import machine as testbed
@@ -34,20 +34,20 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """No processes of its own: the core answers as a good one."""
     answers = {
         "core": GOOD_CORE,
-        "simulate": {"digest": selftest.expected_digest(), "packet_hops": 48_746, "seconds": 0.01},
+        "simulate": {"digest": installation.expected_digest(), "packet_hops": 48_746, "seconds": 0.01},
     }
     monkeypatch.setattr(installation, "ask", answers.__getitem__)
 
 
 def test_the_core_simulates_what_is_stored() -> None:
     """A digest that changes is a change of numbers: docs/versioning.md says what has to be written then."""
-    found = selftest.ask("simulate")
-    assert found["digest"] == selftest.expected_digest(), "see docs/versioning.md, and doctor/expected.toml"
+    found = installation.ask("simulate")
+    assert found["digest"] == installation.expected_digest(), "see docs/versioning.md, and doctor/expected.toml"
     assert found["packet_hops"] > 10_000
 
 
 def test_the_core_knows_how_it_was_built() -> None:
-    found = selftest.ask("core")
+    found = installation.ask("build_info")
     assert found["version"] == metadata.version("fairlane")
     assert found["compiler"].startswith("rustc 1.")
     assert platform.machine() in found["target"]
@@ -62,7 +62,7 @@ def test_a_good_installation_has_exit_code_0(capsys: pytest.CaptureFixture[str])
     titles = ["Installation", "Machine", "Programs that some commands start"]
     assert list(found["sections"]) == titles
     checks = {check["name"]: check for checks in found["sections"].values() for check in checks}
-    assert checks["simulation"]["data"]["digest"] == selftest.expected_digest()
+    assert checks["simulation"]["data"]["digest"] == installation.expected_digest()
     assert checks["libraries"]["data"]["polars"] == metadata.version("polars")
     assert {"Python", "core", "extra dask", "cores", "memory", "opensm", "squeue", "otf2"} <= set(checks)
     assert execute(["doctor"]) == 0
@@ -93,14 +93,15 @@ def test_builds_of_the_core(
 
 def test_the_cpu_has_what_the_core_was_built_for() -> None:
     """The names of the compiler and of the kernel for the same feature are known."""
-    assert set(selftest.ask("core")["cpu_features"]) <= installation.cpu_features() or not installation.cpu_features()
+    known = installation.cpu_features()
+    assert set(installation.ask("build_info")["cpu_features"]) <= known or not known
 
 
 def test_a_core_that_crashes_is_found_and_what_needs_it_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     crash = "import os, signal; os.kill(os.getpid(), signal.SIGILL)"
-    monkeypatch.setattr(selftest, "_CHILD", f"{crash} # {{function}}")
+    monkeypatch.setattr(installation, "_CHILD", f"{crash} # {{function}}")
     assert execute(["doctor", "--json"]) == 1
     found = json.loads(capsys.readouterr().out)
     assert found["good"] is False
@@ -109,7 +110,7 @@ def test_a_core_that_crashes_is_found_and_what_needs_it_is_left_out(
     assert (core["status"], core["found"]) == ("broken", "cannot be loaded: the process was ended by SIGILL")
     assert execute(["doctor"]) == 1
     assert "Broken: core." in capsys.readouterr().out
-    monkeypatch.setattr(selftest, "_CHILD", "import nothing_of_this_name # {function}")
+    monkeypatch.setattr(installation, "_CHILD", "import nothing_of_this_name # {function}")
     assert "No module named 'nothing_of_this_name'" in installation.core().found
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     assert "cannot be started" in installation.core().found
@@ -184,8 +185,8 @@ def test_programs_are_found_with_their_versions(tmp_path: Path, monkeypatch: pyt
         (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    program = programs.Program("some-package", "some command")
-    good, odd, usage, none = (programs.check(name, program) for name in ("good", "odd", "usage", "none"))
+    program = machine.Program("some-package", "some command")
+    good, odd, usage, none = (machine.check(name, program) for name in ("good", "odd", "usage", "none"))
     assert (good.status, good.found) == (Status.OK, f"1.2.3, {tmp_path / 'good'}")
     assert odd.status is Status.WARNING
     assert odd.found == f"{tmp_path / 'odd'}: ends with code 1: no configuration 9.9"
@@ -207,14 +208,14 @@ def test_a_machine_without_a_slurm_cluster_is_said_to_have_none(
     (tmp_path / "squeue").write_text(f"#!/bin/sh\n{script}exit 1\n")
     (tmp_path / "squeue").chmod(0o755)
     monkeypatch.setattr("fairlane.opensm.check.programs.search_path", lambda: str(tmp_path))
-    found = programs.check("squeue", programs.PROGRAMS["squeue"])
+    found = machine.check("squeue", machine.PROGRAMS["squeue"])
     assert found.status is Status.MISSING
     assert found.found == f"{tmp_path / 'squeue'}: no Slurm cluster is configured on this machine"
     assert "SLURM_CONF" in found.todo
 
 
 def test_every_program_that_another_module_needs_is_looked_for() -> None:
-    assert {*subnet.PACKAGES, *testbed.PACKAGES, "squeue", "sbatch"} <= set(programs.PROGRAMS)
+    assert {*subnet.PACKAGES, *testbed.PACKAGES, "squeue", "sbatch"} <= set(machine.PROGRAMS)
 
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from fairlane import Scenario, ScenarioError, load, query
 from fairlane.cli.main import execute
 from fairlane.gpcnet import TESTS, Gpcnet, Options, Plan, prepared
 from fairlane.gpcnet.measure import Trial
-from fairlane.gpcnet.network_tests import divided
+from fairlane.gpcnet.plan import divided
 from fairlane.inputs.parameters import Entry, entries
 from fairlane.results.errors import ResultsError
 from fairlane.tasks.task import Answer, Stopwatch

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from counters import run_of
 from fairlane.errors import ScenarioError
-from fairlane.models.regressors import one_thread
-from fairlane.predict import Clusters, Shape, distances, pursue, shapes, split
-from fairlane.predict.parts import Parts, Scale
+from fairlane.models.base import one_thread
+from fairlane.predict.clusters import Clusters, Shape, distances, shapes
+from fairlane.predict.parts import Parts, Scale, pursue, split
 
 pytest.importorskip("sklearn")
 Floats = NDArray[np.float64]

@@ -19,8 +19,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlane.agent import AgentError
 from fairlane.agent.progress import Progress, Snapshot, gained, own_directories, read, scan, server, slurm_job
+from fairlane.agent.system import AgentError
 from fairlane.cli.main import execute
 from fairlane.progress import layout
 from waiting import wait_for

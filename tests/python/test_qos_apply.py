@@ -16,8 +16,8 @@ import agents
 import slurm
 from agents import OPERATOR
 from fairlane import Scenario
-from fairlane.agent import BackendError
 from fairlane.agent.apply import Applier, ApplyConfig
+from fairlane.agent.system import BackendError
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.fabric import read_wiring

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fairlane import Scenario, ScenarioError
-from fairlane.inputs.renamed import RENAMED
+from fairlane.inputs.problems import RENAMED
 
 BASE = """
 duration = "1 ms"

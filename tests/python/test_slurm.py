@@ -10,13 +10,12 @@ from hypothesis import strategies as st
 
 from fairlane import Scenario
 from fairlane.cli.main import execute
-from fairlane.counters import read_allocation
+from fairlane.counters.shared import read_allocation
 from fairlane.errors import ScenarioError
 from fairlane.fabric import Fabric, Wiring, read_wiring
 from fairlane.fabric.export import FORMATS
 from fairlane.inputs.slurm_jobs import read_job_list
-from fairlane.slurm import can_hold, compress, expand, in_order
-from fairlane.slurm.jobs import SlurmJob
+from fairlane.slurm import SlurmJob, can_hold, compress, expand, in_order
 
 DATA = Path(__file__).parents[1] / "data" / "fabrics"
 NAMES = st.from_regex(r"[a-z.-]{0,3}[0-9]{0,4}[a-z]?[0-9]{0,20}", fullmatch=True).filter(bool)

@@ -19,7 +19,7 @@ from fairlane.tasks.task import files_of
 
 HOME = Path(closure.__file__).parents[1]
 MEASURES = [f"fairlane.{name}.measure" for name in ("saturation", "gpcnet", "cables")]
-ENTRIES = [*STUDY, *MEASURES, "fairlane.scheduler.slowdown.bench", "fairlane.advice.fingerprint"]
+ENTRIES = [*STUDY, *MEASURES, "fairlane.scheduler.slowdown.bench", "fairlane.advice.features"]
 SMITH = HOME / "reproduce" / "papers" / "smith2018" / "method.py"
 UNRELATED = ("agent", "opensm", "views", "cli", "serve", "plot", "counters", "testbed", "doctor", "comparison")
 Digest = Callable[..., str]

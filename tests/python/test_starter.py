@@ -12,7 +12,7 @@ from fairlane import Scenario
 from fairlane.agent.config import AgentConfig
 from fairlane.cli.main import execute
 from fairlane.fabric import Fabric
-from fairlane.slurm.jobs import SlurmJob
+from fairlane.slurm import SlurmJob
 
 ROOT = Path(__file__).parents[2]
 DUMP = ROOT / "tests" / "data" / "fabrics" / "x5.ibnetdiscover"

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fairlane.statistics import (
+    FEWEST_RESAMPLED,
     Estimate,
     beyond_noise,
     difference,
@@ -22,7 +23,6 @@ from fairlane.statistics import (
     spread,
     warm_up,
 )
-from fairlane.statistics.replicates import FEWEST_RESAMPLED
 
 Floats = NDArray[numpy.float64]
 Draw = Callable[[numpy.random.Generator], Estimate | None]

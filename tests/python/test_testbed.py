@@ -13,15 +13,13 @@ from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.testbed import file as files
 from fairlane.testbed import machine
-from fairlane.testbed.compare import comparison, effects, judge, measured_effect, measured_w
-from fairlane.testbed.errors import TestbedError as NotPossible
 from fairlane.testbed.experiment import fitted
-from fairlane.testbed.host_model import Fit, HostModel, fit
+from fairlane.testbed.machine import TestbedError as NotPossible
 from fairlane.testbed.measure import ISOLATED, TOGETHER, TREATED, phases_of
 from fairlane.testbed.plan import PREFIX, Plan
-from fairlane.testbed.results import Results, prepare
+from fairlane.testbed.results import Results, comparison, effects, judge, measured_effect, measured_w, prepare
 from fairlane.testbed.script import script_of
-from fairlane.testbed.simulate import isolated_s, predicted_w, qos_table
+from fairlane.testbed.simulate import Fit, HostModel, fit, isolated_s, predicted_w, qos_table
 from fairlane.views.testbed import view
 from view_checks import assert_complete
 

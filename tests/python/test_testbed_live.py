@@ -17,7 +17,7 @@ from fairlane.agent.backends.linux import Linux
 from fairlane.agent.jobs import Setting
 from fairlane.cli.main import execute
 from fairlane.testbed import machine
-from fairlane.testbed.errors import TestbedError as NotPossible
+from fairlane.testbed.machine import TestbedError as NotPossible
 from fairlane.testbed.plan import PREFIX
 from possible import no_testbed, turn_of_testbed
 from waiting import wait_for

@@ -6,6 +6,6 @@
 
 from fairlane.advice.alternatives import Advice, advise
 from fairlane.advice.model import RunTimeModel, learn
-from fairlane.advice.neighbours import Neighbours, neighbours
+from fairlane.advice.sharing import Neighbours, neighbours
 
 __all__ = ["Advice", "Neighbours", "RunTimeModel", "advise", "learn", "neighbours"]

@@ -14,9 +14,8 @@ from typing import Self
 import polars as pl
 
 from fairlane.advice.model import COVERAGE, RunTimeModel
-from fairlane.advice.predicted import Ranking, predict
+from fairlane.advice.outcomes import Ranking, predict, runs_of
 from fairlane.advice.question import Question, ask
-from fairlane.advice.simulated import runs_of
 from fairlane.inputs import code
 from fairlane.models.validation import lognormal_interval
 from fairlane.results import repeats
@@ -160,7 +159,7 @@ def advise(
             f"{question.scenario.name}-advice",
             {},
             {},
-            code=[*STUDY, "fairlane.advice.fingerprint"],
+            code=[*STUDY, "fairlane.advice.features"],
             out=out,
             started=datetime.now().astimezone(),
             resume=resume,

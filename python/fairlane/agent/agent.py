@@ -11,17 +11,16 @@ from queue import SimpleQueue
 from typing_extensions import override
 
 from fairlane.agent.config import AgentConfig
-from fairlane.agent.decision import Candidate, Decision, Prediction, decide
-from fairlane.agent.errors import BackendError
+from fairlane.agent.decision import WINDOW_S, Candidate, Decision, Prediction, decide, wait_s
 from fairlane.agent.events import Event
 from fairlane.agent.jobs import Setting, Settings, levels_of, ordered
 from fairlane.agent.journal import Journal
-from fairlane.agent.limit import WINDOW_S, wait_s
+from fairlane.agent.system import BackendError
 from fairlane.agent.twin import Twin, TwinJob
 from fairlane.agent.watch import Plan, Watch
 from fairlane.engine.tables import PS
 from fairlane.errors import FairlaneError
-from fairlane.slurm.jobs import SlurmJob
+from fairlane.slurm import SlurmJob
 from fairlane.wording import plural
 
 _TICK_S = 0.5  # the longest wait for an event, s

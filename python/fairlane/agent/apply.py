@@ -17,15 +17,14 @@ from typing import Self
 from pydantic import Field, PrivateAttr, model_validator
 
 from fairlane.agent.backends import BackendField, Surroundings
-from fairlane.agent.errors import AgentError, BackendError
 from fairlane.agent.jobs import Setting, Settings, levels_of, ordered
-from fairlane.agent.paths import FilePath
+from fairlane.agent.system import AgentError, BackendError, FilePath
 from fairlane.errors import Problem, ScenarioError, nearest
 from fairlane.inputs.files import read_text, replacing
 from fairlane.inputs.problems import Problems
 from fairlane.inputs.table import Table
 from fairlane.scenario.levels import Level
-from fairlane.slurm.hostlist import expand, members
+from fairlane.slurm import expand, members
 from fairlane.units import Duration
 from fairlane.wording import plural
 

@@ -1,17 +1,17 @@
 """Changes step by step, and what is left of one after the process was killed: recognised, then completed or undone.
 
-Before each step the journal says that it begins, so a restart knows what may have happened: nothing (``planned``), all
-or part of the writing (``writing``), all of it (``applied``), part of the undoing (``undoing``). A change that is in
-force as it was meant is completed; any other is undone with what the backend saved before. Every step can be repeated,
-so a restart that is killed as well does no harm.
+Before each step the journal says that it begins, so a restart after a kill knows what may have happened: nothing
+(``planned``), all or part of the writing (``writing``), all of it (``applied``), part of the undoing (``undoing``). A
+change that is in force as it was meant is completed; any other is undone with what the backend saved before. Every step
+can be repeated, so a restart that is killed as well does no harm.
 """
 
 from collections.abc import Sequence
 
 from fairlane.agent.backends import Backend
-from fairlane.agent.errors import BackendError
 from fairlane.agent.jobs import levels_of
 from fairlane.agent.journal import Entry, Journal
+from fairlane.agent.system import BackendError
 
 
 def perform(journal: Journal, backend: Backend, decision: int) -> bool:

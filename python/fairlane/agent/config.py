@@ -1,27 +1,32 @@
-"""The configuration of an agent, ``agent.toml``: Slurm, the twin, what the agent may do, and how it is carried out."""
+"""The configuration of an agent, ``agent.toml``: Slurm, the twin, what the agent may do, how it is carried out."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
+import tomlkit
 from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 
 from fairlane.agent.backends import BackendField, DryRun
-from fairlane.agent.paths import FilePath
 from fairlane.agent.progress import SSH
+from fairlane.agent.system import FilePath
 from fairlane.controller.base import Controller
-from fairlane.errors import Problem
+from fairlane.errors import Problem, ScenarioError
+from fairlane.fabric import Wiring
 from fairlane.fabric.table import FabricTable
 from fairlane.inputs.document import Document, current_document, override
+from fairlane.inputs.files import write_text
 from fairlane.inputs.problems import Problems
 from fairlane.inputs.table import Table
+from fairlane.scenario import Scenario
 from fairlane.scenario.levels import MAX_LEVELS, Level
 from fairlane.scenario.models import MOST_RANKS, Mpi, Qos
 from fairlane.scenario.network import Network
+from fairlane.scenario.starter import STARTER, Choice, fabric_table
 from fairlane.seeds import LARGEST_SEED
-from fairlane.slurm.hostlist import members
-from fairlane.slurm.jobs import SlurmJob
+from fairlane.slurm import SlurmJob, members, slurm_names
 from fairlane.units import Duration, Size, Written
 from fairlane.workload import WorkloadField
 from fairlane.workload.trace import Trace
@@ -258,3 +263,54 @@ class AgentConfig(Table):
     def reading(self) -> AbstractContextManager[None]:
         """Within, paths are relative to the folder of the configuration, and code runs if it may run in it."""
         return override(current_document, self._document)
+
+
+_LEVELS = {"service_levels": 2, "lanes": 2, "arbiter": {"name": "weighted_round_robin", "weights": [1, 4]}}
+
+
+def agent_starter(wiring: Wiring, file: Path, choice: Choice, source: str) -> str:
+    """The configuration for a fabric that is in ``file`` beside it.
+
+    It has a profile for each pattern of ``choice.workloads``, and one for all other jobs.
+    """
+    document = tomlkit.document()
+    for line in (
+        f"A first configuration of fairlane agent for {source}, written by fairlane init: a dry run.",
+        "Placeholders: what the switches do (fairlane qos import opensm.conf), and the profiles, which say what jobs",
+        "send. The first profile whose pattern fits a job's name counts.",
+    ):
+        document.add(tomlkit.comment(line))
+    document["journal"] = "agent.db"
+    document["fabric"] = fabric_table(wiring, file)
+    document["qos"] = _LEVELS
+    other = {name: host for host, name in zip(wiring.hosts, slurm_names(wiring.hosts), strict=True) if name != host}
+    document["slurm"] = {"socket": "agent.socket", **({"hosts": other} if other else {})}
+    profiles = tomlkit.aot()
+    for pattern, workload in {**choice.workloads, "*": choice.workloads.get("*", STARTER)}.items():
+        profile = tomlkit.table()
+        profile["name"] = pattern
+        profile["workload"] = workload
+        if choice.ranks_per_host > 1:
+            profile["ranks_per_host"] = choice.ranks_per_host
+        profiles.append(profile)
+    document["profile"] = profiles
+    document["policy"] = {"levels": [1]}
+    return tomlkit.dumps(document)
+
+
+def write_starters(texts: Mapping[Path, str], more: Sequence[Path], agent: Path | None) -> None:
+    """Writes a scenario and a configuration ``agent``, and reads them as the commands will.
+
+    None of them, nor of ``more``, is left if that fails. Raises ``ScenarioError``.
+    """
+    try:
+        for file, text in texts.items():
+            write_text(file, text)
+            if file == agent:
+                AgentConfig.from_file(file)
+            else:
+                Scenario.load(file).decide()
+    except (ScenarioError, OSError):
+        for file in (*texts, *more):
+            file.unlink(missing_ok=True)
+        raise

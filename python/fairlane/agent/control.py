@@ -16,12 +16,12 @@ import numpy
 from typing_extensions import override
 
 from fairlane.agent.config import AgentConfig
-from fairlane.agent.errors import AgentError, BackendError
 from fairlane.agent.events import Event
 from fairlane.agent.jobs import NEUTRAL, Setting, Settings, levels_of, ordered
 from fairlane.agent.journal import Journal
 from fairlane.agent.processes import Unit, units_of
 from fairlane.agent.progress import Progress, Snapshot, read
+from fairlane.agent.system import AgentError, BackendError
 from fairlane.agent.watch import Plan, Watch
 from fairlane.controller.base import JobWork, Work, problems_of
 from fairlane.controller.base import Settings as Chosen

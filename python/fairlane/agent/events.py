@@ -10,12 +10,10 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Literal
 
-from fairlane.agent.errors import AgentError
-from fairlane.agent.sockets import LocalServer, ask
+from fairlane.agent.system import AgentError, LocalServer, ask
 from fairlane.errors import ScenarioError
 from fairlane.limits import HANG_S
-from fairlane.slurm import expand
-from fairlane.slurm.jobs import SlurmJob, printable
+from fairlane.slurm import SlurmJob, expand, printable
 
 What = Literal["begin", "end"]
 

@@ -1,8 +1,15 @@
-"""The service levels that jobs are given on the fabric."""
+"""The jobs that run now, from ``squeue --json``, and the service levels that they are given on the fabric."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from json import JSONDecodeError
 from typing import Any, Self
+
+from fairlane.agent.system import AgentError, call
+from fairlane.errors import ScenarioError
+from fairlane.inputs.files import NestingError, parse_json
+from fairlane.inputs.slurm_jobs import jobs_of_json
+from fairlane.slurm import SlurmJob
 
 
 @dataclass(frozen=True)
@@ -57,3 +64,18 @@ def levels_of(settings: Sequence[Setting]) -> dict[str, int]:
 def weights_of(settings: Sequence[Setting]) -> dict[int, float]:
     """The relative weight of each service level for which settings have one."""
     return {one.level: one.weight for one in settings if one.weight is not None}
+
+
+def running(command: Sequence[str], timeout_s: float) -> dict[str, SlurmJob]:
+    """The jobs that have nodes now, by number. Raises ``AgentError`` if Slurm does not answer as expected."""
+    return read_jobs(call(command, timeout_s, AgentError), " ".join(command))
+
+
+def read_jobs(text: str, shown: str = "squeue") -> dict[str, SlurmJob]:
+    """The jobs that have nodes in what squeue, ``shown`` in messages, has printed. Raises ``AgentError``."""
+    try:
+        return {job.id: job for job in jobs_of_json(parse_json(text))}
+    except (JSONDecodeError, NestingError) as error:
+        raise AgentError(f"{shown}: printed no JSON: {error}") from None
+    except ScenarioError as error:
+        raise AgentError(f"{shown}: {error}") from None

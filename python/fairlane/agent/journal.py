@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from fairlane.agent.errors import AgentError
 from fairlane.agent.jobs import Setting, Settings, ordered
-from fairlane.inputs.locks import is_taken, take
-from fairlane.slurm.jobs import SlurmJob
+from fairlane.agent.system import AgentError
+from fairlane.inputs.files import is_taken, take
+from fairlane.slurm import SlurmJob
 from fairlane.statistics import Estimate
 
 VERSION = 1

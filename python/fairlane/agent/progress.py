@@ -14,9 +14,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from fairlane.agent.commands import call
-from fairlane.agent.errors import AgentError
-from fairlane.agent.sockets import LocalServer, ask
+from fairlane.agent.system import AgentError, LocalServer, ask, call
 from fairlane.limits import HANG_S
 from fairlane.progress import layout
 

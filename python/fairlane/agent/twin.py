@@ -8,29 +8,34 @@ so both have the same jobs, seeds and history.
 A job's change is ``t_0(k) / t_c(k) - 1``, with ``k`` the last iteration that it completed in both forks, and ``t`` the
 time from the fork to its end. Of an open-loop load, which has no iterations, it is that of the mean latency of the
 messages delivered since the fork, ``l_0 / l_c - 1``. The estimate is the mean over replicates with Student's interval.
+
+*The traffic of a job from port counters of its hosts: how much each sends.* Counters say how much a host sends, and not
+to whom: destinations are random ranks of the same job, at random times. A job that is modelled so loads links like the
+real one on average; what it suffers is seen in the latency of its messages, because its load does not wait for
+anything.
 """
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from fairlane.agent.config import AgentConfig, Profile
-from fairlane.agent.counters import load_of, read_rates
 from fairlane.agent.decision import Candidate, Prediction
-from fairlane.agent.errors import AgentError
-from fairlane.agent.hosts import Hosts
 from fairlane.agent.jobs import Settings
+from fairlane.agent.processes import Hosts
+from fairlane.agent.system import AgentError
 from fairlane.engine.tables import Work
 from fairlane.errors import FairlaneError, Problem, ScenarioError
 from fairlane.results.milestones import Milestones, milestones
 from fairlane.scenario import Scenario
 from fairlane.seeds import LARGEST_SEED, Purpose, stream
 from fairlane.simulation import Simulation
-from fairlane.slurm.jobs import SlurmJob
+from fairlane.slurm import SlurmJob
 from fairlane.statistics import Estimate, independent
 from fairlane.wording import plural
 
@@ -283,3 +288,46 @@ def _effects(replicates: Sequence[Mapping[str, float]]) -> Iterator[tuple[str, E
         estimate = independent([one[job] for one in replicates if job in one])
         if estimate is not None:
             yield job, estimate
+
+
+COLUMNS = ("time_s", "host", "sent_bytes")
+
+
+def read_rates(file: Path) -> dict[str, float]:
+    """Bytes per second that each host sent, from the first to the last sample.
+
+    Raises ``ScenarioError`` if the file is not as described in ``Profile.counters``.
+    """
+    try:
+        table = pl.read_csv(file, schema_overrides={"time_s": pl.Float64, "host": pl.String, "sent_bytes": pl.Float64})
+    except (OSError, pl.exceptions.PolarsError) as error:
+        words = f"cannot be read as CSV: {str(error).partition(chr(10))[0]}"
+        raise ScenarioError(Problem.of_file(file, words, allowed=f"columns {', '.join(COLUMNS)}")) from None
+    if lacking := [name for name in COLUMNS if name not in table.columns]:
+        raise ScenarioError(Problem.of_file(file, f"has no column {lacking[0]}", allowed=", ".join(COLUMNS)))
+    table = table.drop_nulls(COLUMNS).sort("time_s")
+    change = [pl.col(name).last() - pl.col(name).first() for name in ("time_s", "sent_bytes")]
+    found = table.group_by("host").agg(*change, least=pl.col("sent_bytes").diff().min())
+    rates: dict[str, float] = {}
+    for host, seconds, sent, least in found.select("host", "time_s", "sent_bytes", "least").iter_rows():
+        if not seconds or (least is not None and least < 0):
+            words = "has one sample only" if not seconds else "has a counter that goes back"
+            raise ScenarioError(Problem.of_file(file, f"host {host}: {words}", allowed="two samples that grow"))
+        rates[host] = sent / seconds
+    return rates
+
+
+def load_of(rates: Mapping[str, float], hosts: Sequence[str], bandwidth: float, file: Path) -> float:
+    """The mean load of a job's hosts, as a share of ``bandwidth`` (bits per second) of a host's link.
+
+    Raises ``ScenarioError`` if a host has no samples, or sent more than its link can carry.
+    """
+    lacking = [host for host in hosts if host not in rates]
+    if lacking:
+        unknown = Problem.unknown("host", "host in the counters", lacking[0], list(rates), lacking[0])
+        raise ScenarioError(unknown.at(str(file), None))
+    load = sum(rates[host] for host in hosts) * 8 / (bandwidth * len(hosts))
+    if load > 1:
+        words = f"its hosts sent {load:.2f} times what their links can carry"
+        raise ScenarioError(Problem.of_file(file, words, allowed="counters in bytes, and the bandwidth of the fabric"))
+    return load

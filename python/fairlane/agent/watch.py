@@ -15,15 +15,14 @@ from fairlane.agent.backends import Backend, DryRun, Surroundings
 from fairlane.agent.change import perform, recover
 from fairlane.agent.config import AgentConfig
 from fairlane.agent.decision import Prediction, change_in_words
-from fairlane.agent.errors import AgentError, BackendError
 from fairlane.agent.events import Event
-from fairlane.agent.hosts import Hosts
-from fairlane.agent.jobs import NEUTRAL, Setting, Settings, levels_of, ordered
+from fairlane.agent.jobs import NEUTRAL, Setting, Settings, levels_of, ordered, running
 from fairlane.agent.journal import Journal
-from fairlane.agent.squeue import running
+from fairlane.agent.processes import Hosts
+from fairlane.agent.system import AgentError, BackendError
 from fairlane.engine.tables import PS
 from fairlane.errors import FairlaneError, Problem, ScenarioError
-from fairlane.slurm.jobs import SlurmJob
+from fairlane.slurm import SlurmJob
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import polars as pl
 
 from fairlane.analysis.again import Again, Isolated
 from fairlane.analysis.delays import first_exchange, message_delays, quiet_wait, wait_delays
-from fairlane.analysis.flits import flits_against_waits, link_flits
+from fairlane.analysis.links import flits_against_waits, link_flits
 from fairlane.analysis.neighbours import neighbour_types
 from fairlane.analysis.record import Record, Span, View, extremes, most_delayed, rounds, spans, with_isolated
 from fairlane.analysis.result import Analysis, Stretch, breakdown, calls

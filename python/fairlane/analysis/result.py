@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from fairlane.analysis.flits import FlitsAgainstWaits
+from fairlane.analysis.links import FlitsAgainstWaits
 from fairlane.analysis.record import Record, Span, View
 from fairlane.analysis.walk import Walk
 from fairlane.results.run import Run

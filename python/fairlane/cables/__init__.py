@@ -1,7 +1,6 @@
 """Which cables and switches a fabric depends on: each fails in a fork of one simulation, and jobs are compared."""
 
 from fairlane.cables.plan import Options, Part, Plan, prepared
-from fairlane.cables.results import Cables
-from fairlane.cables.survey import opened, survey
+from fairlane.cables.results import Cables, opened, survey
 
 __all__ = ["Cables", "Options", "Part", "Plan", "opened", "prepared", "survey"]

@@ -1,4 +1,4 @@
-"""One failure on one seed: a fork of the simulation of all jobs, compared with the fork in which nothing fails."""
+"""Failures on seeds: a fork of the simulation of all jobs, compared with the fork in which nothing fails."""
 
 from collections import OrderedDict
 from collections.abc import Mapping

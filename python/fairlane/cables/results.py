@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NotRequired, Self
 
@@ -12,7 +14,8 @@ import polars as pl
 from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
-from fairlane.cables.measure import Failure
+from fairlane.cables.measure import Failure, Trunks
+from fairlane.cables.plan import Plan
 from fairlane.results import repeats
 from fairlane.results.base import Results
 from fairlane.results.derive import interval
@@ -20,6 +23,8 @@ from fairlane.results.manifest import Sealed, read_json
 from fairlane.results.parquet import read_tables
 from fairlane.results.schemas import Optional, Schema, types
 from fairlane.statistics import of_ratios, over_replicates
+from fairlane.tasks import measuring
+from fairlane.tasks.measuring import measure_all
 from fairlane.tasks.store import Store
 from fairlane.tasks.task import Answer
 from fairlane.wording import plural, significant
@@ -242,3 +247,38 @@ def _ranking(runs: pl.DataFrame, jobs: pl.DataFrame, slowdowns: pl.DataFrame) ->
         differences = [[most[seed] - less[seed]] for seed in most if seed in less]
         row |= {"rank": rank, **interval("behind", over_replicates(differences))}
     return pl.DataFrame(rows, schema=types(_SCHEMAS["ranking"]))
+
+
+def opened(plan: Plan, started: datetime, out: Path | None, *, resume: bool) -> Store:
+    """The folder of a survey: a new one, or with ``resume`` one that is there, by default the latest unfinished one.
+
+    Raises ``ScenarioError`` or ``BuildError`` if the plan cannot be simulated, ``ResultsError`` if the folder is of
+    something else.
+    """
+    plan.check()
+    return measuring.opened(
+        "survey", plan, META, started, out, code="fairlane.cables.measure", suffix="cables", resume=resume
+    )
+
+
+def survey(plan: Plan, *, store: Store | None = None, progress: bool = False) -> Cables:
+    """Lets every part fail on every seed; ``progress`` is shown on standard error.
+
+    A seed is simulated once up to the failure; each failure continues from a fork of it. Workers are threads, so that
+    all have the same forks. What ``store`` has answers of is not simulated, and new answers go there. Ctrl-C ends it;
+    what is complete is kept, and ``partial`` is set. Raises ``ScenarioError``, ``BuildError`` or ``RunError``.
+    """
+    trunks = Trunks(plan)
+    tasks = [Failure(plan, trunks, part, seed) for seed in plan.seeds for part in plan.parts]
+    found = measure_all(tasks, plan.workers, store, progress=progress)
+    meta = {
+        "version": version("fairlane"),
+        **plan.described(),
+        "kind": plan.parts[0].kind,
+        "parts": len(plan.parts),
+        "together": len(plan.parts[0].names),
+        "seeds": list(plan.seeds),
+        "partial": len(found) < len(tasks),
+        "recomputed": [] if store is None else store.damaged,
+    }
+    return Cables.of(found, meta)

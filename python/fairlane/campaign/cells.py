@@ -15,8 +15,7 @@ from typing import Any
 from fairlane.campaign.file import NONE, CampaignFile
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.csv_rows import Row, read_rows
-from fairlane.statistics.estimate import Estimate
-from fairlane.statistics.replicates import of_ratios
+from fairlane.statistics import Estimate, of_ratios
 from fairlane.wording import data_size, seconds
 
 KEYS = ("nodes", "victim", "aggressor", "burst_s", "pause_s", "msg_bytes")

@@ -12,7 +12,7 @@ from fairlane.campaign.cells import KEYS, VALUES, Cell, Cells
 from fairlane.campaign.file import Judging
 from fairlane.campaign.registry import Registration, chosen
 from fairlane.errors import Problem, ScenarioError
-from fairlane.statistics.estimate import Estimate
+from fairlane.statistics import Estimate
 from fairlane.wording import plural
 
 RIGHT, MISS, FALSE_ALARM, FAR = "right", "miss", "false alarm", "far"

@@ -5,13 +5,13 @@ import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from fairlane.agent.commands import call
+from fairlane.agent.system import call
 from fairlane.campaign.script import Campaign
 from fairlane.errors import Problem, ScenarioError
 from fairlane.limits import HANG_S
 from fairlane.testbed import machine
-from fairlane.testbed.errors import MeasurementError, TestbedError
 from fairlane.testbed.file import TestbedFile
+from fairlane.testbed.machine import MeasurementError, TestbedError
 from fairlane.testbed.mpi import mpirun_options, write_agent
 from fairlane.testbed.plan import CONTROL, Plan
 

@@ -13,7 +13,7 @@ import polars as pl
 
 from fairlane.campaign.cells import KEYS, VALUES, Cell
 from fairlane.campaign.simulating import Model
-from fairlane.statistics.replicates import of_ratios
+from fairlane.statistics import of_ratios
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.task import Answer
 

@@ -9,7 +9,7 @@ from typer import Argument, Option
 
 from fairlane import advice
 from fairlane.advice.model import read_runs
-from fairlane.advice.neighbours import LOAD, MOVES, neighbours
+from fairlane.advice.sharing import LOAD, MOVES, neighbours
 from fairlane.cli.command import Answer, out_option
 from fairlane.cli.options import AllowCode, Assignments, Resume, Workers, refused
 from fairlane.inputs.files import write_text

@@ -11,7 +11,7 @@ from fairlane.analysis import Analysis
 from fairlane.cli.command import Answer, Quiet, out_option
 from fairlane.cli.counters import hot_links
 from fairlane.cli.options import AllowCode, RunFolder, folder_of, fresh, quantity_of, refused, report
-from fairlane.inputs.extras import require
+from fairlane.errors import require
 from fairlane.timeline import Timelines
 from fairlane.units import ITERATION_RANGES, iteration_range
 

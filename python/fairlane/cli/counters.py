@@ -6,10 +6,13 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from fairlane import counters
 from fairlane.cli.command import Answer, out_option, write_folder, write_table
 from fairlane.cli.options import RunFolder, fresh, quantity_of, refused, report
-from fairlane.counters import Located, PortCounters
+from fairlane.counters import export as counter_files
+from fairlane.counters import shared
+from fairlane.counters.base import PortCounters, since
+from fairlane.counters.reader import Located, located, read_counters, table_of
+from fairlane.counters.simulated import snapshots
 from fairlane.fabric import Wiring, read_wiring
 from fairlane.fabric.speeds import mixed_speeds
 from fairlane.results.store import load_run
@@ -42,11 +45,11 @@ def export(
     """
     fresh(out)
     length = None if tick is None else quantity_of("--tick", tick, positive=True)
-    found = counters.snapshots(load_run(run), read_wiring(guids) if guids else None, length)
+    found = snapshots(load_run(run), read_wiring(guids) if guids else None, length)
     if any(port.guid is None for port in found[-1].ports):
         words = "has no node for some ports of the run"
         raise refused("--guids", words, str(guids), "a dump of the same fabric")
-    files = counters.export(found)
+    files = counter_files(found)
     write_folder(out, files, "--out")
     paths = [out / name for name in files]
     words = f"{plural(len(found[-1].ports), 'port')}, {plural(len(found), 'time')}"
@@ -77,7 +80,7 @@ def import_(
     numbers of the fabric. Data is in words of 4 bytes.
     """
     ports, places = _read(file, before, None if fabric is None else read_wiring(fabric))
-    table = counters.table_of(ports if places is None else places)
+    table = table_of(ports if places is None else places)
     if out is not None:
         write_table(table, out)
     text = table.write_csv().removesuffix("\n") if out is None else f"{plural(table.height, 'port')} in {out}"
@@ -92,10 +95,10 @@ def _read(file: Path, before: Path | None, wiring: Wiring | None) -> tuple[list[
         words = f"counters of data, packets or waiting are at the end of 32 bits{effect}"
         report(f"{plural(full, 'port')}: {words}; perfquery -x has counters of 64 bits")
     if before is not None:
-        ports = counters.since(ports, _noted(before), file)
+        ports = since(ports, _noted(before), file)
     if wiring is None:
         return ports, None
-    places = counters.located(ports, wiring, file)
+    places = located(ports, wiring, file)
     if left_out := len(ports) - len(places):
         report(f"{file}: {plural(left_out, 'port')} without a cable in the fabric left out")
     return ports, places
@@ -103,7 +106,7 @@ def _read(file: Path, before: Path | None, wiring: Wiring | None) -> tuple[list[
 
 def _noted(file: Path) -> list[PortCounters]:
     """The counters of a file, with a note of what was skipped."""
-    reading = counters.read_counters(file)
+    reading = read_counters(file)
     if reading.note:
         report(f"{file}: {reading.note}")
     return reading.ports
@@ -122,14 +125,14 @@ def hot_links(
     wiring = read_wiring(fabric)
     _, places = _read(file, before, wiring)
     built = wiring.fabric()
-    jobs, remarks = ({}, []) if allocation is None else counters.read_allocation(allocation, built)
+    jobs, remarks = ({}, []) if allocation is None else shared.read_allocation(allocation, built)
     report(*remarks)
-    found = counters.hot_links(places or (), built, jobs, span, counters.without_speed(wiring))
+    found = shared.hot_links(places or (), built, jobs, span, shared.without_speed(wiring))
     if span and any(link.utilisation is None for link in found):
         report(f"{fabric}: some cables have no speed, so there is no utilisation of their links")
-    shared = [link for link in found if len(link.jobs) > 1]
-    data: dict[str, Any] = {"links": [asdict(link) for link in found], "shared": len(shared)}
-    roots = None if span is None else counters.roots(places or (), built, jobs, span)
+    several = [link for link in found if len(link.jobs) > 1]
+    data: dict[str, Any] = {"links": [asdict(link) for link in found], "shared": len(several)}
+    roots = None if span is None else shared.roots(places or (), built, jobs, span)
     if roots is not None:
         data["roots"] = [asdict(root) for root in roots]
     rates, names = built.bandwidths_of_hosts(), built.host_names

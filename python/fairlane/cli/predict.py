@@ -9,13 +9,17 @@ from rich.console import Console
 from rich.progress import Progress
 from typer import Argument, Option
 
-from fairlane import predict
 from fairlane.cli.command import Answer, Quiet, out_option, write_table
 from fairlane.cli.options import RandomSeed, folder_of, one_of, refused, report
-from fairlane.models.regressors import RegressorName
-from fairlane.predict import Comparison, CounterTable, Predictor
-from fairlane.predict.hyperparameters import INNER_FOLDS, Named
-from fairlane.predict.parts import PartsName
+from fairlane.models.base import REGRESSORS, RegressorName
+from fairlane.predict.clusters import local as compare_local
+from fairlane.predict.hyperparameters import HYPERPARAMETERS, INNER_FOLDS, Named
+from fairlane.predict.model import Predictor
+from fairlane.predict.model import fit as fit_model
+from fairlane.predict.parts import PARTS, PartsName
+from fairlane.predict.table import CounterTable
+from fairlane.predict.validation import Comparison
+from fairlane.predict.validation import compare as compare_models
 from fairlane.scenario.estimate import machine_cores
 from fairlane.scheduler.slowdown.pairs import pair_errors, predict_held_out, predict_seen, read_pairs, simulate_pairs
 from fairlane.tasks.measuring import simulating
@@ -63,14 +67,14 @@ def fit(
     By default it is the best of those that predict compare compares, with one model for all runs: the one with the
     least mean square error on held-out runs.
     """
-    regressor = one_of("--model", model, [*predict.REGRESSORS, BEST])
-    of = one_of("--parts", parts, [*predict.PARTS, BEST])
+    regressor = one_of("--model", model, [*REGRESSORS, BEST])
+    of = one_of("--parts", parts, [*PARTS, BEST])
     if not 0 < coverage < 1:
         raise refused("--coverage", "out of range", coverage, "between 0 and 1, as 0.9")
     rows = _read(table, features, run, timestep, target)
     choosing = folds * (1 + INNER_FOLDS) if BEST in (regressor, of) else 0
     with _folds(folds + choosing, quiet=quiet) as advance:
-        found = predict.fit(
+        found = fit_model(
             rows,
             model=None if regressor == BEST else cast("RegressorName", regressor),
             parts=None if of == BEST else cast("PartsName", of),
@@ -124,13 +128,12 @@ def compare(
 ) -> Answer:
     """Cross-validate all models by run: on the counters, their low-rank and sparse part, and with local models."""
     chosen = tuple(
-        cast("Named", one_of("--hyperparameters", name.strip(), predict.HYPERPARAMETERS))
-        for name in hyperparameters.split(",")
+        cast("Named", one_of("--hyperparameters", name.strip(), HYPERPARAMETERS)) for name in hyperparameters.split(",")
     )
     rows = _read(table, features, run, timestep, target)
     with _folds(folds * (1 + local), quiet=quiet) as advance:
-        clusters = predict.local(rows, folds=folds, seed=seed, progress=advance) if local else None
-        models = predict.compare(rows, hyperparameters=chosen, folds=folds, seed=seed, progress=advance)
+        clusters = compare_local(rows, folds=folds, seed=seed, progress=advance) if local else None
+        models = compare_models(rows, hyperparameters=chosen, folds=folds, seed=seed, progress=advance)
     counts = (plural(rows.runs, "run"), plural(len(rows.rows), "timestep"), plural(len(rows.features), "counter"))
     made = views.view(f"{', '.join(counts)}; {folds} folds by run", models, clusters)
     if out is not None:

@@ -70,7 +70,7 @@ def init(
     Each job has the hosts that it has now and a starter workload, which is a placeholder: fairlane check, run, and then
     replace it by what the job sends. For example: fairlane init cluster.ibnetdiscover jobs --exclude 'login*'
     """
-    from fairlane.agent.starter import agent_starter, write_starters
+    from fairlane.agent.config import agent_starter, write_starters
 
     beside = out.with_name(f"{out.stem}.fabric.json")
     kept = beside.resolve() == fabric.resolve()

@@ -13,8 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairlane.counters.adapters import adapter_numbers
-from fairlane.counters.base import COUNTERS, DATA, WORD, PortCounters, Reading
+from fairlane.counters.base import COUNTERS, DATA, WORD, PortCounters, Reading, adapter_numbers
 from fairlane.counters.simulated import Snapshot
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.files import content_lines

@@ -1,16 +1,95 @@
-"""Reads counters from a file, whatever of the known kinds it is."""
+"""Reads counters from a file, whatever of the known kinds it is, and finds the port of a fabric that they are of."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from fairlane.counters.base import PortCounters, Reading
-from fairlane.counters.ibqueryerrors import is_ibqueryerrors, read_ibqueryerrors
-from fairlane.counters.perfquery import is_perfquery, read_perfquery
+import polars as pl
+
+from fairlane.counters.base import COUNTERS, PortCounters, Reading
+from fairlane.counters.diagnostics import is_ibqueryerrors, is_perfquery, read_ibqueryerrors, read_perfquery
 from fairlane.counters.prometheus import is_prometheus, read_prometheus
 from fairlane.counters.sysfs import is_sysfs, read_sysfs
-from fairlane.errors import Problem, ScenarioError
+from fairlane.errors import Problem, ScenarioError, nearest
+from fairlane.fabric import Wiring
+from fairlane.fabric.identities import nodes_of, places
+from fairlane.fabric.nodes import Node, Port
 from fairlane.inputs.files import MOST_STORED, read_bytes, reading
+
+_IDENTITY = "a host in front (HOST: PATH:VALUE, or the label instance), or the files lid or node_guid of sysfs"
+
+
+@dataclass(frozen=True)
+class Located:
+    """Counters of a port of a fabric."""
+
+    name: str
+    """The host or switch."""
+    port: int
+    """The port's number; a host's ports are numbered over its adapters."""
+    counters: PortCounters
+
+
+def located(ports: Iterable[PortCounters], wiring: Wiring, file: Path) -> list[Located]:
+    """The ports with their places; those without a cable are left out.
+
+    Raises ``ScenarioError`` for ports of nodes that the fabric does not have, and if no port has a cable.
+    """
+    at = places(nodes_of(wiring), wiring)
+    by_guid, by_lid, by_description = _keys(at)
+    names = {name for name, _ in at}
+    found, problems = [], []
+    for one in ports:
+        host = one.name if one.name in names else one.name.partition(".")[0]  # an instance may have its domain
+        keys = [
+            by_guid.get((one.guid, one.number)),
+            by_lid.get((one.lid, one.number)),
+            by_description.get((f"{host} {one.device}" if one.device else one.name, one.number)),
+            None if one.adapter is None else (host, one.adapter + one.number),
+        ]
+        key = next((key for key in keys if key in at), None)
+        if key is not None:
+            found.append(Located(*key, one))
+        elif not (host in names or _known(one, by_guid, by_lid, by_description)):
+            near = nearest(one.name, names) if one.name else None
+            words, allowed = f"the fabric has no {one}", None
+            if not (one.name or one.guid or one.lid):
+                words, allowed = f"the host of {one} is not known", _IDENTITY
+            problems.append(Problem("", words, allowed=allowed, nearest=near, file=str(file), line=one.line))
+    if not found and not problems:
+        problems.append(Problem.of_file(file, "none of its ports has a cable in the fabric"))
+    if problems:
+        raise ScenarioError(problems)
+    return found
+
+
+_Key = tuple[str, int]
+_ByNumber = dict[tuple[int | None, int], _Key]
+
+
+def _keys(at: Mapping[_Key, tuple[Node, Port]]) -> tuple[_ByNumber, _ByNumber, dict[tuple[str, int], _Key]]:
+    """The ports by GUID of node or port, by LID, and by name or NodeDescription, each with the number on the node."""
+    by_guid: _ByNumber = {}
+    by_lid: _ByNumber = {}
+    by_name: dict[tuple[str, int], _Key] = {}
+    for key, (node, port) in at.items():
+        for guid in (node.guid, port.guid):
+            if guid is not None:
+                by_guid[guid, port.number] = key
+        lid = node.lid if node.is_switch else port.lid
+        if lid:
+            by_lid[lid, port.number] = key
+        by_name.setdefault((node.description, port.number), key)
+        by_name.setdefault(key, key)
+    return by_guid, by_lid, by_name
+
+
+def _known(one: PortCounters, by_guid: _ByNumber, by_lid: _ByNumber, by_name: dict[tuple[str, int], _Key]) -> bool:
+    """Whether the fabric has the node, and not this port of it: a port without a cable, or port 0 of a switch."""
+    nodes = ({guid for guid, _ in by_guid}, {lid for lid, _ in by_lid}, {name for name, _ in by_name})
+    return one.guid in nodes[0] or one.lid in nodes[1] or (bool(one.name) and one.name in nodes[2])
+
 
 FORMATS: Mapping[str, tuple[Callable[[str], bool], Callable[[str, Path], Reading]]] = {
     "ibqueryerrors": (is_ibqueryerrors, read_ibqueryerrors),
@@ -68,3 +147,25 @@ def _unknown(text: str, file: Path) -> Problem:
         if begins := re.search(shape, text, re.MULTILINE):
             return Problem.of_file(file, words.format(*begins.groups()), allowed=meant)
     return Problem.of_file(file, "no known format of counters", allowed=_KINDS)
+
+
+def table_of(ports: Iterable[PortCounters | Located]) -> pl.DataFrame:
+    """Name, device, port, GUID and LID of each port, and its counters in their own units.
+
+    Empty where the source has none; a column without a value is left out, but for those that name a port.
+    """
+    rows = []
+    for it in ports:
+        one = it.counters if isinstance(it, Located) else it
+        name, number = (it.name, it.port) if isinstance(it, Located) else (one.name, one.number)
+        guid = None if one.guid is None else f"0x{one.guid:016x}"
+        names = {"name": name, "device": one.device or None, "port": number}
+        rows.append({**names, "guid": guid, "lid": one.lid, **_values(one)})
+    kinds = {"name": pl.String, "port": pl.UInt32, "guid": pl.String, "lid": pl.UInt32}
+    counters = dict.fromkeys(COUNTERS, pl.UInt64)
+    table = pl.DataFrame(rows, schema={"name": pl.String, "device": pl.String, **kinds, **counters})
+    return table.select(name for name in table.columns if name in kinds or table[name].count())
+
+
+def _values(port: PortCounters) -> dict[str, int | None]:
+    return {name: port.values.get(name) for name in COUNTERS}

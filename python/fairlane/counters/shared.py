@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fairlane.counters.base import WORD
-from fairlane.counters.located import Located
+from fairlane.counters.reader import Located
 from fairlane.errors import ScenarioError
 from fairlane.fabric import Fabric, Wiring
 from fairlane.fabric.congestion import Port, Root, trees

@@ -9,11 +9,10 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fairlane.counters.adapters import adapter_numbers
-from fairlane.counters.base import PortCounters, Reading
+from fairlane.counters.base import PortCounters, Reading, adapter_numbers
 from fairlane.errors import Problem, ScenarioError
+from fairlane.inputs.csv_rows import Skipped, added_by_paste
 from fairlane.inputs.files import lines_of
-from fairlane.inputs.pasted import Skipped, added_by_paste
 
 COUNTERS_OF_FILES = {
     "port_xmit_data": "PortXmitData",

@@ -4,12 +4,50 @@ The checks of the installation need no working core: it is loaded, and a small s
 own. The other checks are left out if the core or a required library does not work.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
-from fairlane.doctor.check import Check, Section, Status
 
-__all__ = ["Check", "Section", "Status", "examine", "is_good"]
+class Status(StrEnum):
+    """How a check ended."""
+
+    OK = "ok"
+    """Everything that is needed is there."""
+    MISSING = "missing"
+    """Something optional is not installed: the commands that ``Check.needed_by`` names do not work."""
+    WARNING = "warning"
+    """It works, with a limitation."""
+    BROKEN = "broken"
+    """Something that is required is missing, too old or does not work."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at."""
+
+    name: str
+    """What was looked at, as ``Python`` or ``opensm``."""
+    status: Status
+    """How it ended."""
+    found: str
+    """What is there: a version, a path, an amount."""
+    needed_by: str = ""
+    """The commands that need it; empty for what all of them need."""
+    todo: str = ""
+    """What to do if it is not ``ok``."""
+    data: Mapping[str, Any] = field(default_factory=dict)
+    """The same for programs, where a sentence is not enough."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """Checks of one kind."""
+
+    title: str
+    checks: tuple[Check, ...]
 
 
 def examine(folder: Path | None = None) -> Iterator[Section]:
@@ -21,27 +59,20 @@ def examine(folder: Path | None = None) -> Iterator[Section]:
     from fairlane.doctor import installation
 
     complete = is_good([Section("Libraries", tuple(installation.libraries()))])
-    given = _results(folder) if folder is not None and complete else None
+    results = None
+    if complete and folder is not None:
+        from fairlane.doctor.machine import folder_checks
+
+        results = Section(f"Results in {folder}", tuple(folder_checks(folder)))
     installed = tuple(installation.checks())
     yield Section("Installation", installed)
     if complete and not any(check.name == "core" and check.status is Status.BROKEN for check in installed):
-        yield from _surroundings()
-    if given is not None:
-        yield given
+        from fairlane.doctor import machine  # needs the libraries and the core
 
-
-def _results(folder: Path) -> Section:
-    from fairlane.doctor import folder as results
-
-    return Section(f"Results in {folder}", tuple(results.checks(folder)))
-
-
-def _surroundings() -> Iterator[Section]:
-    """The machine and its programs; what looks at them needs the libraries and the core."""
-    from fairlane.doctor import machine, programs
-
-    yield Section("Machine", tuple(machine.checks()))
-    yield Section("Programs that some commands start", tuple(programs.checks()))
+        yield Section("Machine", tuple(machine.machine_checks()))
+        yield Section("Programs that some commands start", tuple(machine.program_checks()))
+    if results is not None:
+        yield results
 
 
 def is_good(sections: Iterable[Section]) -> bool:

@@ -1,17 +1,25 @@
 """What fairlane itself consists of: Python, the compiled core, libraries, extras, files of report pages, figures."""
 
+import json
+import os
 import platform
+import signal
+import subprocess
 import sys
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterator, Mapping
 from importlib import metadata
+from importlib.resources import as_file, files
 from io import BytesIO
 from pathlib import Path
+from time import perf_counter
+from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from fairlane.doctor.check import Check, Status
-from fairlane.doctor.selftest import ChildError, ask, expected_digest
-from fairlane.inputs.extras import EXTRAS
+from fairlane.doctor import Check, Status
+from fairlane.errors import EXTRAS
+from fairlane.limits import HANG_S
 from fairlane.wording import listed, wall_time
 
 PYTHON = (3, 11)
@@ -70,7 +78,7 @@ def core() -> Check:
     """The compiled simulator: whether it can be loaded, how it was built, and for which CPU."""
     again = "install the wheel again; in a source tree: make build"
     try:
-        found = dict(ask("core"))
+        found = dict(ask("build_info"))
     except ChildError as error:
         return Check("core", Status.BROKEN, f"cannot be loaded: {error}", todo=again)
     release = found["opt_level"] in ("2", "3", "s", "z") and not found["debug_assertions"]
@@ -192,3 +200,57 @@ def _requirements(extra: str = "") -> Iterator[Requirement]:
         always = marker is None or marker.evaluate({"extra": ""})
         if always if not extra else (not always and marker is not None and marker.evaluate({"extra": extra})):
             yield found
+
+
+_CHILD = "import sys; from fairlane.doctor.installation import {function}; sys.stdout.write({function}())"
+
+
+class ChildError(Exception):
+    """The process did not answer; the message says why."""
+
+
+def expected_digest() -> str:
+    """The digest that the simulation has on every platform."""
+    text = (files("fairlane.doctor") / "expected.toml").read_text("utf-8")
+    return str(tomllib.loads(text)["digest"])
+
+
+def ask(function: str) -> Mapping[str, Any]:
+    """What ``build_info`` or ``simulate`` answers in a new process. Raises ``ChildError``."""
+    command = [sys.executable, "-P", "-c", _CHILD.format(function=function)]
+    environment = os.environ | {"MPLBACKEND": "Agg"}
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=HANG_S, check=False)
+    except subprocess.TimeoutExpired:
+        raise ChildError(f"no answer within {HANG_S:g} s") from None
+    except OSError as error:
+        raise ChildError(f"{sys.executable}: cannot be started: {error.strerror}") from None
+    if done.returncode < 0:
+        name = signal.Signals(-done.returncode).name
+        raise ChildError(f"the process was ended by {name}")
+    if done.returncode:
+        lines = done.stderr.strip().splitlines()
+        raise ChildError(lines[-1] if lines else f"the process ended with code {done.returncode}")
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def build_info() -> str:
+    """How the compiled simulator was built, as JSON."""
+    from fairlane import _core
+
+    return json.dumps({**_core.build_info(), "file": _core.__file__})
+
+
+def simulate() -> str:
+    """Digest, packet-hops and wall time of the simulation, as JSON."""
+    from fairlane.scenario import Scenario
+    from fairlane.simulation import Simulation
+
+    with as_file(files("fairlane.doctor") / "scenario.toml") as file:
+        scenario = Scenario.load(file).resolve()
+    simulation = Simulation(scenario, threads=1)
+    start = perf_counter()
+    simulation.run_until(scenario.duration)
+    seconds = perf_counter() - start
+    return json.dumps({"digest": simulation.digest(), "packet_hops": simulation.packet_hops, "seconds": seconds})

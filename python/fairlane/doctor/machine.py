@@ -1,12 +1,22 @@
-"""The machine: cores, memory, and folders that have to be writable."""
+"""The machine, programs of other packages that some commands start, and a folder of results."""
 
 import os
+import re
 import shutil
+import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from subprocess import DEVNULL, PIPE, STDOUT
 
-from fairlane.doctor.check import Check, Status
+from fairlane.agent.system import call
+from fairlane.doctor import Check, Status
+from fairlane.errors import FairlaneError
+from fairlane.opensm.check import programs as subnet
+from fairlane.results.errors import ResultsError
+from fairlane.results.manifest import Examined, examine
+from fairlane.testbed import machine as testbed
 from fairlane.wording import data_size, plural
 
 LITTLE_MEMORY = 1 << 30
@@ -16,7 +26,7 @@ LITTLE_SPACE = 1 << 30
 _MEMORY_INFO = Path("/proc/meminfo")
 
 
-def checks() -> Iterator[Check]:
+def machine_checks() -> Iterator[Check]:
     """All of them."""
     yield cores()
     yield memory()
@@ -83,3 +93,182 @@ def _available() -> int | None:
     except OSError:
         return None
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")), None)
+
+
+_TIMEOUT_S = 120.0
+_UNCONFIGURED = re.compile(r"^\S+: fatal: Could not establish a configuration source", re.MULTILINE)
+"""What Slurm's programs print where there is no slurm.conf, even when they are asked for their version."""
+_SUBNET, _TESTBED, _AGENT = "sm check", "testbed run", "agent run"
+
+
+class ProgramError(FairlaneError):
+    """A program does not print its version."""
+
+
+class NoClusterError(FairlaneError):
+    """A program of Slurm knows no cluster."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program that commands start."""
+
+    package: str
+    """The Debian package that has it."""
+    commands: str
+    """The commands that need it."""
+    version: tuple[str, ...] = ("--version",)
+    """The arguments with which it prints its version."""
+
+
+def _needed() -> dict[str, Program]:
+    """The programs of the simulated subnet and of the testbed, and those of Slurm and of the project's benchmark."""
+    found = {name: Program(package, _SUBNET) for name, package in subnet.PACKAGES.items()}
+    for name, package in testbed.PACKAGES.items():
+        known = found.get(name)
+        found[name] = Program(package, f"{known.commands}, {_TESTBED}" if known else _TESTBED)
+    for name in ("tc", "ip"):
+        found[name] = Program(found[name].package, f"{_TESTBED}, {_AGENT} (backend linux)", ("-V",))
+    found["ibsim"] = Program(found["ibsim"].package, _SUBNET, ("-V",))
+    for name in ("ibnetdiscover", "saquery"):
+        found[name] = Program("infiniband-diags", f"{_AGENT} (backend opensm)")
+    found["squeue"] = Program("slurm-client", _AGENT)
+    found["sbatch"] = Program("slurm-client", "study on Slurm")
+    found["valgrind"] = Program("valgrind", "make bench-instructions")
+    return found
+
+
+PROGRAMS: Mapping[str, Program] = _needed()
+"""By name."""
+
+
+def program_checks() -> Iterator[Check]:
+    """All of them."""
+    for name, program in PROGRAMS.items():
+        yield check(name, program)
+    yield simulated_umad()
+    yield otf2()
+    yield namespaces()
+
+
+def check(name: str, program: Program) -> Check:
+    """Whether a program is installed, and its version."""
+    path = shutil.which(name, path=subnet.search_path())
+    data = {"path": path, "package": program.package}
+    if path is None:
+        todo = f"on Debian: apt install {program.package}"
+        return Check(name, Status.MISSING, "not installed", program.commands, todo, data)
+    try:
+        version = _version([path, *program.version])
+    except NoClusterError:
+        words = f"{path}: no Slurm cluster is configured on this machine"
+        todo = "use a machine of the cluster, or set SLURM_CONF to its slurm.conf"
+        return Check(name, Status.MISSING, words, program.commands, todo, data)
+    except ProgramError as error:
+        words = f"{path}: {error}"
+        return Check(name, Status.WARNING, words, program.commands, "check its configuration", data)
+    return Check(name, Status.OK, f"{version}, {path}", program.commands, data={**data, "version": version})
+
+
+def simulated_umad() -> Check:
+    """The library that connects programs with a simulated subnet."""
+    package = subnet.PACKAGES["ibsim"]
+    if subnet.SIMULATED_UMAD in subnet.missing_programs():
+        todo = f"on Debian: apt install {package}"
+        return Check(subnet.SIMULATED_UMAD, Status.MISSING, "not installed", _SUBNET, todo)
+    return Check(subnet.SIMULATED_UMAD, Status.OK, "installed", _SUBNET)
+
+
+def otf2() -> Check:
+    """The C library of OTF2, which the package ``otf2`` brings."""
+    from fairlane.workload.trace import otf2_library
+
+    commands = "trace, and scenarios with traces in OTF2"
+    library = otf2_library()
+    if library is None:
+        return Check("otf2", Status.BROKEN, "the library of the package otf2 is missing", commands, "pip install otf2")
+    return Check("otf2", Status.OK, library, commands)
+
+
+def namespaces() -> Check:
+    """Whether this user may make network namespaces: one is made for a program that ends at once."""
+    name, commands = "network namespaces", _TESTBED
+    if testbed.program("unshare") is None:
+        return Check(name, Status.MISSING, "not tried: unshare is not installed", commands, "apt install util-linux")
+    try:
+        call(["unshare", "--net", "true"], _TIMEOUT_S, ProgramError)
+    except ProgramError as error:
+        words = f"not allowed: {str(error).rpartition(': ')[2]}"
+        return Check(name, Status.MISSING, words, commands, "run as root (CAP_SYS_ADMIN and CAP_NET_ADMIN)")
+    return Check(name, Status.OK, "allowed", commands)
+
+
+def _version(command: list[str]) -> str:
+    """The version that a program prints about itself, on standard output or error.
+
+    Raises ``ProgramError``, and ``NoClusterError`` of a program of Slurm without a configuration.
+
+    Some programs end with an error after that, as ibsim does; their version stands behind their name.
+    """
+    try:
+        done = subprocess.run(
+            command,
+            stdout=PIPE,
+            stderr=STDOUT,
+            stdin=DEVNULL,
+            text=True,
+            errors="replace",
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise ProgramError(f"prints no version within {_TIMEOUT_S:g} s") from None
+    except OSError as error:
+        raise ProgramError(f"cannot be started: {error.strerror}") from None
+    number = r"(\d+(?:\.\d+)+[^\s,;)]*)"
+    name = re.escape(Path(command[0]).name)
+    if found := re.search(rf"^(?:\S*/)?{name} {number}" if done.returncode else number, done.stdout, re.MULTILINE):
+        return found[1]
+    if _UNCONFIGURED.search(done.stdout):
+        raise NoClusterError
+    if done.returncode:
+        first = next(iter(done.stdout.strip().splitlines()), "no message")
+        raise ProgramError(f"ends with code {done.returncode}: {first[:120]}")
+    return "version unknown"
+
+
+def folder_checks(folder: Path) -> Iterator[Check]:
+    """Of one folder. Raises ``ResultsError`` if there are no results of fairlane in it."""
+    yield from _checks(folder, examine(folder))
+
+
+def _checks(folder: Path, found: Examined) -> Iterator[Check]:
+    from importlib.metadata import version
+
+    here = version("fairlane")
+    data = {"kind": found.kind, "version": found.version, "schema_version": found.schema_version}
+    words = f"a {found.kind}, written by fairlane {found.version}, schema_version {found.schema_version}"
+    if found.version != here:
+        todo = f"to compare numbers, simulate it again with fairlane {here}"
+        yield Check("results", Status.WARNING, words, todo=todo, data=data)
+    else:
+        yield Check("results", Status.OK, words, data=data)
+    for problem in found.problems:
+        yield Check("file", Status.BROKEN, problem, todo="simulate it again")
+    if not found.problems:
+        yield Check("files", Status.OK, f"{found.files} files are as they were written")
+    if found.kind == "run" and not found.problems:
+        yield _readable(folder)
+
+
+def _readable(folder: Path) -> Check:
+    from fairlane.results.store import load_run
+
+    try:
+        meta = load_run(folder).meta
+    except ResultsError as error:
+        return Check("run", Status.BROKEN, str(error), todo="simulate it again")
+    words = f"scenario {meta.scenario}, seed {meta.seed}, digest {meta.digest}"
+    status, todo = (Status.WARNING, "it was interrupted: simulate it again") if meta.partial else (Status.OK, "")
+    data = {"scenario": meta.scenario, "seed": meta.seed, "digest": meta.digest, "partial": meta.partial}
+    return Check("run", status, words, todo=todo, data=data)

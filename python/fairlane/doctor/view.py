@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from fairlane.doctor.check import Section, Status
+from fairlane.doctor import Section, Status
 from fairlane.views.model import View
 from fairlane.views.tables import Column, Row, Table
 from fairlane.wording import plural

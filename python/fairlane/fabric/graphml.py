@@ -9,9 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fairlane.errors import Problem, ScenarioError
+from fairlane.errors import Problem, ScenarioError, require
 from fairlane.fabric.wiring import Wiring, by_rails, from_networkx
-from fairlane.inputs.extras import require
 
 
 def is_graphml(text: str) -> bool:

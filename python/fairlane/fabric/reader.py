@@ -15,8 +15,7 @@ from fairlane.fabric.ndt import is_ndt, read_ndt
 from fairlane.fabric.nodes import Node
 from fairlane.fabric.slurm_files import is_slurm_topology, read_slurm_topology
 from fairlane.fabric.wiring import Cable, Wiring
-from fairlane.inputs.files import parse_json, reading
-from fairlane.inputs.packed import encoding_of, read_unpacked
+from fairlane.inputs.files import encoding_of, parse_json, read_unpacked, reading
 from fairlane.inputs.parameters import NODES
 from fairlane.units import BANDWIDTH, DURATION
 

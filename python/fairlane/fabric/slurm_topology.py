@@ -21,7 +21,7 @@ from math import prod
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric import Fabric, Wiring
 from fairlane.fabric.subtrees import subtrees
-from fairlane.slurm.hostlist import can_hold, slurm_names, unused
+from fairlane.slurm import can_hold, slurm_names, unused
 from fairlane.wording import plural, renamed, some
 
 LONGEST_NAME = 64

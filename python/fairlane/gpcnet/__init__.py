@@ -1,8 +1,6 @@
 """GPCNeT on a simulated fabric: how much congestion impairs latency, bandwidth and allreduce, for every transport."""
 
-from fairlane.gpcnet.benchmark import benchmark, opened
-from fairlane.gpcnet.network_tests import TESTS, NetworkTest
-from fairlane.gpcnet.plan import Options, Plan, prepared
-from fairlane.gpcnet.results import Gpcnet
+from fairlane.gpcnet.plan import TESTS, NetworkTest, Options, Plan, prepared
+from fairlane.gpcnet.results import Gpcnet, benchmark, opened
 
 __all__ = ["TESTS", "Gpcnet", "NetworkTest", "Options", "Plan", "benchmark", "opened", "prepared"]

@@ -1,4 +1,4 @@
-"""One network test with one transport on one assignment of hosts: isolated, or with congestion."""
+"""Network tests with a transport on an assignment of hosts: isolated, or with congestion."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,8 +8,7 @@ import polars as pl
 
 from fairlane.engine import Engine
 from fairlane.engine.tables import marks
-from fairlane.gpcnet.network_tests import NetworkTest
-from fairlane.gpcnet.plan import Plan
+from fairlane.gpcnet.plan import NetworkTest, Plan
 from fairlane.tasks.task import Answer, Stopwatch, digest_of
 
 _TESTED = 0  # number of the job that is measured

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import PlainSerializer, PlainValidator, WithJsonSchema
 
 from fairlane.errors import Problem
-from fairlane.inputs.problems import Problems
-from fairlane.inputs.renamed import unknown
+from fairlane.inputs.problems import Problems, unknown
 from fairlane.units import DURATION, SIZE, Kind
 
 if TYPE_CHECKING:

@@ -3,19 +3,34 @@
 A device or a file without end cannot fill the memory. Data that programs keep has a checksum: the key ``sha256`` is the
 SHA-256 of everything else in the file, as JSON with its keys in order. Such a file is TOML if that is its suffix, else
 JSON.
+
+*Compressed input with stated limits: a small file cannot fill the disk or the memory by what it expands to.* A stream
+may expand to ``FREE`` bytes whatever its size, from there on to ``RATIO`` times its compressed size, and never beyond
+``most``. Traces expand 3 to 9 times, job logs 4 to 12 times; zstd reaches 30,000 times on zeros, gzip 1,000.
+
+*Locks on files that the kernel releases when the process ends in whatever way.* To ask whether a file is locked takes
+no lock, so no reader is ever in the way of the process that wants it.
 """
 
+import codecs
 import errno
+import fcntl
+import gzip
+import io
 import json
 import os
 import re
+import struct
+import sys
 import tomllib
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
+from lzma import FORMAT_XZ, LZMADecompressor, LZMAError
 from pathlib import Path
 from threading import get_ident
-from typing import Any
+from typing import Any, BinaryIO
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.wording import data_size
@@ -183,3 +198,121 @@ def load_sealed(path: Path) -> tuple[dict[str, Any], Problem | None]:
     words = "missing" if given is None else "is not that of the file"
     message = f"{words}: the file has changed since it was written; make it again"
     return data, Problem(CHECKSUM, message, file=str(path))
+
+
+_XZ = b"\xfd7zXZ\x00"
+_XZ_MEMORY = 128 << 20  # bytes that unpacking may take
+_LARGEST = 256 << 20  # bytes of the largest unpacked file
+
+
+def read_unpacked(path: Path) -> bytes:
+    """The content of a file, expanded if it is xz's. Raises ``ScenarioError`` for what is damaged or cut off."""
+    raw = read_bytes(path, _LARGEST)
+    if not raw.startswith(_XZ):
+        return raw
+    reader = LZMADecompressor(FORMAT_XZ, memlimit=_XZ_MEMORY)
+    try:
+        found = reader.decompress(raw, _LARGEST)
+    except LZMAError as error:
+        raise ScenarioError(Problem.of_file(path, f"is damaged: {error}")) from None
+    if not reader.eof:
+        words = "is cut off" if reader.needs_input else f"expands to more than {_LARGEST >> 20} MiB"
+        raise ScenarioError(Problem.of_file(path, words))
+    return found
+
+
+def encoding_of(raw: bytes) -> str:
+    """The encoding of a text, by its byte order mark."""
+    return "utf-16" if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
+
+
+RATIO = 200  # how many times its compressed size a stream may expand to
+FREE = 64 << 20  # bytes up to which the ratio is not checked
+
+
+class ExpansionError(ValueError):
+    """Compressed data expands to more than is allowed, or is damaged."""
+
+
+class Limited(io.RawIOBase):
+    """The expanded side of a compressed stream. Reading raises ``ExpansionError`` beyond the limits."""
+
+    def __init__(self, plain: BinaryIO, compressed: int, most: int) -> None:
+        """Reads ``plain``, which expands ``compressed`` bytes, to ``most`` bytes at most."""
+        super().__init__()
+        self._plain, self._done = plain, 0
+        by_ratio = max(FREE, RATIO * compressed)
+        self._most = min(most, by_ratio)
+        bound = f"{RATIO} times its size" if by_ratio <= most else "the limit for one file"
+        self._words = f"expands to more than {self._most >> 20} MiB, {bound}"
+        self._next: int | None = None
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def expect(self, most: int | None) -> None:
+        """Only ``most`` bytes may follow until this is called again; None for no such bound."""
+        self._next = None if most is None else self._done + most
+
+    def readinto(self, buffer: object) -> int:
+        """Fills ``buffer`` as far as there is data."""
+        view = memoryview(buffer).cast("B")  # type: ignore[arg-type] # typed as any object in the base class
+        data = self._plain.read(len(view))
+        self._done += len(data)
+        if self._done > self._most:
+            raise ExpansionError(self._words)
+        if self._next is not None and self._done > self._next:
+            raise ExpansionError("has a header that is longer than any real one")
+        view[: len(data)] = data
+        return len(data)
+
+
+@contextmanager
+def gunzipped(path: Path, most: int) -> Iterator[BinaryIO]:
+    """The content of a file, expanded if it is gzip's. What is damaged raises ``ExpansionError`` when it is read."""
+    with path.open("rb") as raw:
+        if raw.peek(2)[:2] != b"\x1f\x8b":
+            yield raw
+            return
+        limited = Limited(gzip.GzipFile(fileobj=raw), path.stat().st_size, most)  # type: ignore[arg-type] # a reader
+        try:
+            yield io.BufferedReader(limited, 1 << 16)
+        except (zlib.error, EOFError, gzip.BadGzipFile) as error:
+            raise ExpansionError(f"is damaged: {error}") from error
+
+
+@contextmanager
+def unpacked(path: Path, most: int) -> Iterator[Limited]:
+    """The content of a file of zstd, expanded. What is damaged raises ``ExpansionError`` when it is read."""
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+    else:
+        from backports import zstd
+
+    try:
+        with zstd.open(path, "rb") as plain:
+            yield Limited(plain, path.stat().st_size, most)  # type: ignore[arg-type] # a reader
+    except (zstd.ZstdError, EOFError) as error:
+        raise ExpansionError(f"is damaged: {error}") from error
+
+
+_FLOCK = struct.Struct("hhqqi0q")  # struct flock of Linux: type, whence, start, length (0 is all), process; padding
+
+
+def take(file: int) -> bool:
+    """Lock an open file for this process alone; return whether it is locked now.
+
+    Raises ``OSError`` on file systems without locks.
+    """
+    try:
+        fcntl.fcntl(file, fcntl.F_OFD_SETLK, _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
+    except (BlockingIOError, PermissionError):  # POSIX allows both for a file that another process has locked
+        return False
+    return True
+
+
+def is_taken(file: int) -> bool:
+    """Return whether an open file is locked by another opening of it, in this process or another."""
+    answer = fcntl.fcntl(file, fcntl.F_OFD_GETLK, _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
+    return bool(_FLOCK.unpack(answer)[0] != fcntl.F_UNLCK)

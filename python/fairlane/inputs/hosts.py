@@ -9,7 +9,7 @@ from pydantic import BeforeValidator
 
 from fairlane.errors import Problem, nearest
 from fairlane.inputs.problems import Problems
-from fairlane.slurm.hostlist import is_list, members, shortened, slurm_names
+from fairlane.slurm import is_list, members, shortened, slurm_names
 from fairlane.units import Written
 
 Host = int | str  # a host by its number, from 0, or by its name

@@ -16,8 +16,7 @@ from fairlane import _core
 from fairlane.errors import Problem
 from fairlane.inputs.document import current_document
 from fairlane.inputs.files import NestingError, parse_json
-from fairlane.inputs.problems import Problems
-from fairlane.inputs.renamed import unknown
+from fairlane.inputs.problems import Problems, unknown
 from fairlane.units import BANDWIDTH, DURATION, SIZE, Kind
 
 NODES = "nodes"

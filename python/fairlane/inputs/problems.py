@@ -1,7 +1,7 @@
-"""From pydantic's errors to problems with file, key, line, allowed values and nearest name."""
+"""From pydantic's errors to problems with file, key, line, allowed values and nearest name; keys renamed since."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar, get_args
 
@@ -10,7 +10,6 @@ from pydantic_core import ErrorDetails
 
 from fairlane.errors import Problem, ScenarioError, nearest
 from fairlane.inputs.document import Document, KeyPath, dotted, undotted
-from fairlane.inputs.renamed import unknown
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -135,3 +134,34 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next((model for part in get_args(annotation) if (model := _model_in(part))), None)
+
+
+RENAMED = {
+    "counters_at": ("switch_counters", "departures"),
+    "direct": ("minimal", "random"),
+    "every": ("poll_interval", "flit"),
+    "least": ("min", "max"),
+    "leave_out": ("exclude", "path"),
+    "most": ("max", "min"),
+    "onward_waiting": ("input_queueing", "departures"),
+    "panel": ("chart", "each"),
+    "period": ("distinct_iterations", "jitter"),
+    "share": ("weight", "workload"),
+    "strategy": ("name", "mapping"),
+}
+"""By old name, the new one and another name that is allowed in the same place. The second identifies the place, because
+most old names have a meaning elsewhere: ``strategy`` in ``[qos]``, for example, and ``period`` of a controller."""
+
+INSIDE = {"hosts": ("placement", "ranks_per_host")}
+"""By key, the key in whose table it stands, and another name that is allowed in the same place."""
+
+
+def unknown(key: str, kind: str, given: str, allowed: Sequence[str], value: Any = None) -> Problem:
+    """The problem of an unknown key or name; the message has its new name or its place, if it has one."""
+    new, neighbour = RENAMED.get(given, ("", ""))
+    if new in allowed and neighbour in allowed:
+        return Problem(key, f'renamed: this {kind} is now "{new}"', value)
+    table, neighbour = INSIDE.get(given, ("", ""))
+    if table in allowed and neighbour in allowed:
+        return Problem(key, f"is a key of {table}: {table} = {{ {given} = ... }}", value)
+    return Problem.unknown(key, kind, given, allowed, value)

@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from fairlane.errors import Problem, ScenarioError
+from fairlane.inputs.csv_rows import Skipped, added_by_paste
 from fairlane.inputs.files import content_lines, parse_json, read_text, reading
-from fairlane.inputs.pasted import Skipped, added_by_paste
-from fairlane.slurm.hostlist import is_list, members
-from fairlane.slurm.jobs import SlurmJob, assigned, printable
+from fairlane.slurm import SlurmJob, assigned, is_list, members, printable
 from fairlane.wording import plural
 
 _PRESENT = {"RUNNING", "SUSPENDED", "CONFIGURING", "R", "S", "CF"}

@@ -25,7 +25,7 @@ from typing import Literal
 import numpy
 from numpy.typing import NDArray
 
-from fairlane.inputs.extras import require
+from fairlane.errors import require
 from fairlane.pattern.traffic import Traffic
 from fairlane.wording import significant
 

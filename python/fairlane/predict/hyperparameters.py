@@ -11,10 +11,9 @@ from typing import Any, Literal
 
 import numpy
 
-from fairlane.inputs.extras import require
-from fairlane.models import regressors
-from fairlane.models.base import Floats, Integers
-from fairlane.models.regressors import RegressorName, estimator
+from fairlane.errors import require
+from fairlane.models import base
+from fairlane.models.base import Floats, Integers, RegressorName, estimator
 
 Named = Literal["own", "2018", "tuned"]
 HYPERPARAMETERS: dict[Named, str] = {
@@ -65,7 +64,7 @@ def _of_2018(name: RegressorName, seed: int) -> Any:
         return GradientBoostingRegressor(
             loss="huber",
             learning_rate=0.1,
-            n_estimators=regressors.TREES,
+            n_estimators=base.TREES,
             subsample=1.0,
             max_depth=3,
             max_features=None,
@@ -73,7 +72,7 @@ def _of_2018(name: RegressorName, seed: int) -> Any:
             random_state=seed,
         )
     return RandomForestRegressor(
-        max(1, regressors.TREES // 10), max_features=1.0, max_depth=None, min_samples_leaf=1, random_state=seed
+        max(1, base.TREES // 10), max_features=1.0, max_depth=None, min_samples_leaf=1, random_state=seed
     )
 
 
@@ -81,8 +80,8 @@ def grid(name: RegressorName) -> list[dict[str, list[Any]]]:
     """What is tried: for boosting flat and deep trees, or slow learning; for a forest features and sizes of leaves."""
     if name == "gbm":
         return [
-            {"learning_rate": [0.1], "n_estimators": [regressors.TREES], "max_depth": [2, 4]},
-            {"learning_rate": [0.03], "n_estimators": [3 * regressors.TREES], "max_depth": [2]},
+            {"learning_rate": [0.1], "n_estimators": [base.TREES], "max_depth": [2, 4]},
+            {"learning_rate": [0.03], "n_estimators": [3 * base.TREES], "max_depth": [2]},
         ]
     return [{"max_features": [1 / 3, 1.0], "min_samples_leaf": [2, 10]}]
 

@@ -8,17 +8,27 @@ import numpy
 import polars as pl
 from pydantic import Field, model_validator
 
-from fairlane.errors import Problem, ScenarioError
-from fairlane.inputs.extras import require
+from fairlane.errors import Problem, ScenarioError, require
 from fairlane.inputs.problems import Problems
-from fairlane.models.base import COUNTERS, Dims, FittedModel, Floats, Integers, Part
-from fairlane.models.regressors import Linear, RegressorName, TreeSum, estimator, freeze, one_thread
+from fairlane.models.base import (
+    COUNTERS,
+    Dims,
+    FittedModel,
+    Floats,
+    Integers,
+    Linear,
+    Part,
+    RegressorName,
+    TreeSum,
+    estimator,
+    freeze,
+    one_thread,
+)
 from fairlane.models.validation import Bools, check_coverage, cross_validate, grouped_quantile
-from fairlane.predict.choice import Candidate, choose
 from fairlane.predict.clusters import Clusters, distances, shapes
 from fairlane.predict.parts import Parts, PartsName, Scale
 from fairlane.predict.table import CounterTable
-from fairlane.predict.validation import FOLDS, FoldErrors, folds_of
+from fairlane.predict.validation import FOLDS, Candidate, FoldErrors, choose, folds_of
 from fairlane.seeds import Purpose, stream
 from fairlane.wording import significant
 

@@ -13,7 +13,7 @@ from fairlane.results.base import Results
 from fairlane.results.manifest import Sealed, create_sealed, read_as
 from fairlane.results.parquet import read_tables
 from fairlane.results.schemas import Optional, Schema
-from fairlane.slurm.hostlist import ranges_of
+from fairlane.slurm import ranges_of
 from fairlane.wording import plural
 
 META = "schedule.json"

@@ -1,4 +1,4 @@
-"""One load on one seed: what was offered, what was accepted, and how late it came, after the warm-up."""
+"""Loads on seeds: what was offered, what was accepted, and how late it came, after the warm-up."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

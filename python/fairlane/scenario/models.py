@@ -11,8 +11,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, PrivateAttr, field_vali
 from fairlane.errors import Problem
 from fairlane.inputs.hosts import HostsField, read_hosts
 from fairlane.inputs.parameters import collectives
-from fairlane.inputs.problems import Problems, under, validated
-from fairlane.inputs.renamed import unknown
+from fairlane.inputs.problems import Problems, under, unknown, validated
 from fairlane.inputs.table import Parameterised, Table, TableModel, table_of_name
 from fairlane.placement import LIST, PLACEMENTS, PlacementPolicy
 from fairlane.placement.mapping import Linear, MappingField

@@ -15,9 +15,7 @@ import tomlkit
 
 from fairlane.errors import Problem, ScenarioError, nearest
 from fairlane.fabric import Wiring
-from fairlane.slurm import compress, expand, shortened, slurm_names
-from fairlane.slurm.hostlist import is_list
-from fairlane.slurm.jobs import SlurmJob
+from fairlane.slurm import SlurmJob, compress, expand, is_list, shortened, slurm_names
 from fairlane.wording import plural
 
 STARTER = {"name": "nearest_neighbor", "message_size": "8 KiB", "compute": "200 us"}

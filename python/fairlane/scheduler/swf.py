@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.inputs.expansion import ExpansionError, gunzipped
+from fairlane.inputs.files import ExpansionError, gunzipped
 from fairlane.wording import plural
 
 _FIELDS = 18

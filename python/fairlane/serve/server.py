@@ -8,8 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairlane.errors import Problem, ScenarioError
-from fairlane.inputs.extras import require
+from fairlane.errors import Problem, ScenarioError, require
 
 if TYPE_CHECKING:
     from tornado.web import Application

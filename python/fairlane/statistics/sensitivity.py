@@ -19,7 +19,7 @@ from math import sqrt
 import numpy
 from numpy.typing import ArrayLike, NDArray
 
-from fairlane.statistics.estimate import COVERAGE, Estimate
+from fairlane.statistics import COVERAGE, Estimate
 
 Floats = NDArray[numpy.float64]
 Codes = NDArray[numpy.int64]

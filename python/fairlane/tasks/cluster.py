@@ -18,8 +18,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from fairlane.errors import Problem, RunError, ScenarioError
-from fairlane.inputs.extras import require
+from fairlane.errors import Problem, RunError, ScenarioError, require
 from fairlane.inputs.problems import Problems
 from fairlane.inputs.table import Table
 from fairlane.limits import HANG_S

@@ -1,21 +1,50 @@
-"""The agent on a testbed: it decides by its twin, sets levels on the trunks, and what that changes is measured."""
+"""The agent on a testbed: it decides by its twin, sets levels on the trunks, and what that changes is measured.
+
+*A controller in control of the testbed's ranks, by their progress: measured against runs without it, and simulated.*
+Each repetition has a run of all jobs with the controller and one without, of the same length and on the same processes;
+every second repetition has them in reverse order. A repetition is stored when it is complete. The same controller, with
+the cost that reading and changing had here, controls the simulated jobs.
+"""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
+from statistics import fmean, median
+from time import sleep
 from typing import Any
 
 import polars as pl
 
-from fairlane.agent import Agent, AgentConfig, Journal
-from fairlane.testbed.errors import MeasurementError
-from fairlane.testbed.file import TestbedFile
-from fairlane.testbed.host_model import HostModel
-from fairlane.testbed.measure import AGENT, TOGETHER, Bench, Phase, backend_of
-from fairlane.testbed.simulate import qos_table, tables
+from fairlane.agent.agent import Agent
+from fairlane.agent.backends.linux import LevelClass
+from fairlane.agent.config import AgentConfig
+from fairlane.agent.control import Period, Steered
+from fairlane.agent.journal import Journal
+from fairlane.controller import control, controller_of
+from fairlane.errors import Problem, ScenarioError
+from fairlane.inputs.files import write_text
+from fairlane.results.milestones import common
+from fairlane.seeds import Purpose, stream
+from fairlane.signals import temporary_folder
+from fairlane.testbed.file import SteerTable, TestbedFile
+from fairlane.testbed.machine import MeasurementError
+from fairlane.testbed.measure import (
+    AGENT,
+    STEERED,
+    TOGETHER,
+    Bench,
+    Phase,
+    backend_of,
+    bench,
+    store,
+    times_per_iteration,
+)
+from fairlane.testbed.results import META, effects, measured_effect, measured_keys
+from fairlane.testbed.simulate import STARTS_PS, HostModel, qos_table, scenario, tables
 from fairlane.units import DURATION
+from fairlane.wording import seconds
 
 _SQUEUE, _JOURNAL = "squeue.json", "agent.db"
 
@@ -70,7 +99,7 @@ def _with_twin(file: TestbedFile, model: HostModel, folder: Path) -> AgentConfig
     )
 
 
-def control(
+def control_levels(
     bench: Bench, model: HostModel, folder: Path, repetitions: int, report: Callable[[str], object] = str
 ) -> Controlled:
     """Lets the agent decide and set levels, and measures all jobs with these levels and without any.
@@ -109,3 +138,158 @@ def control(
 
 def _numbered(rows: pl.DataFrame, number: int) -> pl.DataFrame:
     return rows.with_columns(repetition=pl.lit(number, pl.Int64))
+
+
+MEAN = "(mean)"
+"""In place of a job's name: the mean over jobs."""
+
+
+@dataclass(frozen=True)
+class Steering:
+    """What a controller did, measured and simulated."""
+
+    improvement: pl.DataFrame
+    """Rows as those of ``effects``, the last one for the mean over jobs."""
+    periods: pl.DataFrame
+    """A row for each repetition, period and job: ``state``, ``iterations``, ``read_s``, ``change_s`` ..."""
+
+    def lines(self) -> Iterator[str]:
+        """What reading and changing took, and what was adopted."""
+        one = self.periods.unique(["repetition", "period"])
+        changes = one.filter(pl.col("change_s") > 0)["change_s"]
+        for what, values in (("reading all ranks", one["read_s"]), ("a change, verified", changes)):
+            if len(values):
+                middle, late = (seconds(float(values.quantile(q) or 0.0)) for q in (0.5, 0.95))
+                yield f"{what} took {middle} (median), {late} (95th percentile), {len(values)} times"
+        adopted = one.group_by("repetition").agg(pl.col("accepted").sum())["accepted"]
+        mean, periods = fmean(adopted.to_list()), one["period"].n_unique()
+        yield f"configurations adopted: {mean:.1f} in a repetition of {periods} periods"
+
+
+def steer(file: TestbedFile, model: HostModel, folder: Path, report: Callable[[str], object] = str) -> Steering:
+    """Measures the repetitions that ``folder`` does not have, and compares them with the simulated controller.
+
+    Raises ``ScenarioError`` if the folder has repetitions of another testbed or controller, and as ``bench``.
+    """
+    table = file.steer
+    assert table is not None, "the testbed has a table steer"
+    _claim(folder, file)
+    names = [folder / f"repetition-{number:04}.parquet" for number in range(table.repetitions)]
+    if absent := [number for number, path in enumerate(names) if not path.is_file()]:
+        length = 2 * table.periods * table.period * 1e-12
+        report(f"the controller: {len(absent)} repetitions, about {len(absent) * length:.0f} s")
+        with bench(file) as found:
+            for number in absent:
+                iterations, periods = _repetition(found, model, table, number)
+                store(periods, _periods(names[number]))
+                store(iterations, names[number])
+                report(f"repetition {number + 1} of {table.repetitions} measured")
+    measured = measured_effect(times_per_iteration(pl.concat(map(pl.read_parquet, names))), STEERED)
+    periods = pl.concat([pl.read_parquet(_periods(path)) for path in names])
+    cost = _cost(periods)
+    report(f"simulating the controller; its settings are in effect {seconds(cost)} after the end of a period")
+    predicted = simulated(file, model, cost)
+    return Steering(effects(STEERED, _with_mean(measured), _with_mean(predicted)), periods)
+
+
+def _repetition(found: Bench, model: HostModel, table: SteerTable, number: int) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The iterations of a run with control and of one without, and the periods under control."""
+    names = tuple(job.name for job in found.file.jobs)
+    seen: list[Period] = []
+    runs = [
+        (TOGETHER, lambda: sleep(table.periods * table.period * 1e-12)),
+        (STEERED, lambda: seen.extend(_controlled(found, model, table))),
+    ]
+    rows = [found.run(Phase(kind, names), during) for kind, during in runs[:: -1 if number % 2 else 1]]
+    numbered = pl.lit(number, pl.Int64).alias("repetition")
+    return pl.concat(rows).with_columns(numbered), _rows(seen, names).with_columns(numbered)
+
+
+def _controlled(found: Bench, model: HostModel, table: SteerTable) -> list[Period]:
+    """The periods of an agent with the controller, which takes back its settings at the end."""
+    levels = table.controller.service_levels
+    backend = backend_of(found.file, [LevelClass(level=level, share=1 / levels) for level in range(levels)])
+    assert backend is not None, "it has levels"
+    seen: list[Period] = []
+    with temporary_folder("fairlane-steered-") as folder:
+        config = configuration(
+            found.file,
+            model,
+            folder,
+            controller=table.controller,
+            progress={"period": DURATION.format(table.period), "through": [], "directories": [str(found.pages)]},
+            backend=backend,
+        )
+        with Journal(config.journal) as journal:
+            agent = Steered(config, journal, SimpleQueue(), apply=True, observe=seen.append)
+            agent.start()
+            try:
+                agent.run(periods=table.periods)
+            finally:
+                agent.withdraw()
+            if agent.failed:
+                raise MeasurementError("the agent could not carry out a change of the controller")
+    if backend.in_force():
+        raise MeasurementError("what the controller has set is still in force after it was taken back")
+    return seen
+
+
+def _rows(periods: list[Period], names: tuple[str, ...]) -> pl.DataFrame:
+    rows: list[dict[str, Any]] = []
+    for one in periods:
+        for job, work in one.work.jobs.items():
+            levels = {setting.rank: setting.weight for setting in one.settings if setting.job == job}
+            rows.append({"period": one.number, "job": names[int(job) - 1], "state": one.state})
+            rows[-1] |= {"accepted": one.accepted, "seconds": one.work.seconds, "iterations": work.work}
+            rows[-1] |= {"advance": work.fractional, "weights": json.dumps(levels)}
+            rows[-1] |= {"read_s": one.read_s, "change_s": one.change_s}
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def simulated(file: TestbedFile, model: HostModel, cost_s: float) -> dict[str, list[float]]:
+    """The improvement of each job over the whole run by replicate, with the controller in simulated control."""
+    table = file.steer
+    assert table is not None, "the testbed has a table steer"
+    names = [job.name for job in file.jobs]
+    found: dict[str, list[float]] = {name: [] for name in names}
+    cost = min(round(cost_s * 1e12), table.period - 1)
+    for replicate in range(file.simulate.replicates):
+        draw = stream(file.seed, Purpose.SNAPSHOT, replicate)
+        starts = {name: int(draw.integers(1, STARTS_PS)) for name in names}
+        one = scenario(file, model, names, starts=starts, duration=table.periods * table.period)
+        made = controller_of(table.controller.model_copy(update={"cost": cost}, deep=True))
+        *_, last = control(one, made, mode="online", period=table.period, periods=table.periods, threads=1)
+        for name in names:
+            runs = [last.reached[kind].get(name) for kind in ("treated", "default")]
+            both = common(runs[0], runs[1], warm_up=False) if runs[0] and runs[1] else None
+            found[name].append(float("nan") if both is None or both.change is None else both.change)
+    return found
+
+
+def _with_mean(values: Mapping[str, list[float]]) -> dict[str, list[float]]:
+    return {**values, MEAN: [fmean(row) for row in zip(*values.values(), strict=True)]}
+
+
+def _cost(periods: pl.DataFrame) -> float:
+    """Median time from the end of a period until other settings are in force, s."""
+    changed = periods.unique(["repetition", "period"]).filter(pl.col("change_s") > 0)
+    times = (changed["read_s"] + changed["change_s"]).to_list()
+    return median(times) if times else 0.0
+
+
+def _periods(repetition: Path) -> Path:
+    return repetition.with_name(repetition.name.replace("repetition", "periods"))
+
+
+def _claim(folder: Path, file: TestbedFile) -> None:
+    """Makes the folder, or finds that it is of the same testbed and controller."""
+    assert file.steer is not None, "the testbed has a table steer"
+    keys = {**measured_keys(file), "steer": file.steer.model_dump(mode="json", exclude={"repetitions"})}
+    keys["steer"]["controller"] = {"name": file.steer.controller.name, **file.steer.controller.model_dump(mode="json")}
+    meta = folder / META
+    if not meta.is_file():
+        folder.mkdir(exist_ok=True)
+        write_text(meta, json.dumps(keys, indent=1) + "\n")
+    elif json.loads(meta.read_text(encoding="utf-8")) != keys:
+        words = "has periods of another testbed or controller"
+        raise ScenarioError(Problem("--out", words, str(folder), "the folder of the same file, or a new one"))

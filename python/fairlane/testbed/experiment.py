@@ -6,15 +6,23 @@ from pathlib import Path
 
 import polars as pl
 
-from fairlane.testbed.compare import comparison, effects, judge, measured_effect, measured_w, predicted_effect
-from fairlane.testbed.controlled import Controlled, control
+from fairlane.testbed.controlled import Controlled, control_levels, steer
 from fairlane.testbed.file import TestbedFile
-from fairlane.testbed.host_model import Fit, HostModel, ack_share, fit
 from fairlane.testbed.measure import AGENT, ISOLATED, STEERED, TREATED, bench, measure, times_per_iteration
 from fairlane.testbed.plan import ETHERNET, TCP_IP
-from fairlane.testbed.results import MEASURED, Results, fresh, prepare
-from fairlane.testbed.simulate import isolated_s, predicted_w
-from fairlane.testbed.steered import steer
+from fairlane.testbed.results import (
+    MEASURED,
+    Results,
+    comparison,
+    effects,
+    fresh,
+    judge,
+    measured_effect,
+    measured_w,
+    predicted_effect,
+    prepare,
+)
+from fairlane.testbed.simulate import Fit, HostModel, ack_share, fit, isolated_s, predicted_w
 
 
 def experiment(
@@ -50,7 +58,7 @@ def experiment(
     if file.agent is not None:
         report("the agent decides, and is measured")
         with bench(file) as ready:
-            controlled = control(ready, model.model, fresh(folder / AGENT), count, report)
+            controlled = control_levels(ready, model.model, fresh(folder / AGENT), count, report)
         results = with_agent(results, controlled)
         results.save(folder)
     if file.steer is not None:

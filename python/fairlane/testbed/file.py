@@ -15,7 +15,7 @@ from fairlane.inputs.problems import Problems
 from fairlane.inputs.table import Table
 from fairlane.scenario.levels import Level
 from fairlane.seeds import LARGEST_SEED
-from fairlane.slurm.hostlist import members
+from fairlane.slurm import members
 from fairlane.testbed.script import script_of
 from fairlane.units import Bandwidth, Duration, Size, Written
 from fairlane.workload import WorkloadField

@@ -19,8 +19,8 @@ from fairlane.inputs.files import replacing
 from fairlane.limits import HANG_S
 from fairlane.results.errors import writing
 from fairlane.testbed import machine
-from fairlane.testbed.errors import MeasurementError
 from fairlane.testbed.file import TestbedFile
+from fairlane.testbed.machine import MeasurementError
 from fairlane.testbed.mpi import PAGES, RunningJob, running
 from fairlane.testbed.plan import Plan
 

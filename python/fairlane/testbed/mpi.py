@@ -8,12 +8,10 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from time import monotonic, sleep
 
-from fairlane.agent.commands import call
+from fairlane.agent.system import call
 from fairlane.limits import HANG_S
-from fairlane.testbed.control import Control
-from fairlane.testbed.errors import TestbedError
 from fairlane.testbed.file import Job, TestbedFile
-from fairlane.testbed.machine import dying_with_parent, inside
+from fairlane.testbed.machine import Control, TestbedError, dying_with_parent, inside
 from fairlane.testbed.plan import CONTROL, CONTROL_NETWORK, DATA_NETWORK, PREFIX
 from fairlane.testbed.script import script_of
 

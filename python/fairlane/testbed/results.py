@@ -1,8 +1,14 @@
-"""The folder of a testbed's results: measurements by repetition, tables as CSV, the host model, and a figure."""
+"""Results of a testbed: measured and predicted W with 95% intervals, effects of treatments, and their folder.
+
+Measured values are independent over repetitions, predicted ones over replicates. In a repetition the isolated and the
+common phases of a job belong together, and so do treated and untreated ones, in the same way as in simulations.
+"""
 
 import json
 import shutil
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from math import isfinite, nan
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +17,117 @@ import polars as pl
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.files import write_text
 from fairlane.results.errors import writing
-from fairlane.testbed.compare import Verdict
+from fairlane.statistics import Estimate, beyond_noise, difference, independent
 from fairlane.testbed.file import TestbedFile
-from fairlane.testbed.host_model import Fit
+from fairlane.testbed.measure import ISOLATED, TOGETHER
+from fairlane.testbed.simulate import Fit
+
+MOST_DIFFERENCE = 0.10
+"""Up to this difference predicted and measured W count as equal."""
+LEAST_CORRELATION = 0.8
+"""From this rank correlation on the order of jobs counts as right."""
+
+
+def measured_w(times: pl.DataFrame) -> dict[str, list[float]]:
+    """W of each job by repetition, of rows of ``times_per_iteration``."""
+    return _changes(times, ISOLATED, TOGETHER)
+
+
+def measured_effect(times: pl.DataFrame, kind: str) -> dict[str, list[float]]:
+    """The improvement of each job in phases of a kind against those without service levels, by repetition."""
+    return _changes(times, TOGETHER, kind)
+
+
+def predicted_effect(
+    untreated: Mapping[str, Sequence[float]], treated: Mapping[str, Sequence[float]]
+) -> dict[str, list[float]]:
+    """The improvement of each job by replicate, from its W with and without a treatment."""
+    return {
+        job: [(1 + after) / (1 + before) - 1 for before, after in zip(values, treated[job], strict=True)]
+        for job, values in untreated.items()
+    }
+
+
+def _changes(times: pl.DataFrame, reference: str, kind: str) -> dict[str, list[float]]:
+    keys = ["repetition", "job"]
+    both = times.filter(pl.col("kind") == reference).join(times.filter(pl.col("kind") == kind), on=keys)
+    ratio = pl.col("seconds_per_iteration") / pl.col("seconds_per_iteration_right") - 1
+    rows = both.sort("repetition").select("job", change=ratio)
+    jobs = times["job"].unique(maintain_order=True).to_list()
+    return {job: rows.filter(pl.col("job") == job)["change"].to_list() for job in jobs}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How well predictions agree with measurements."""
+
+    spearman: float
+    """Rank correlation of measured and predicted W over jobs; not a number with fewer than two jobs."""
+    most_difference: float
+    """The largest absolute difference of W, and of which job."""
+    most_different: str
+    signs: tuple[int, int]
+    """Effects beyond noise whose predicted sign is right, and how many there are."""
+
+    def lines(self) -> list[str]:
+        """The same in words, each with its limit."""
+        right, effects = self.signs
+        order = "not defined" if not isfinite(self.spearman) else f"{self.spearman:.2f}"
+        found = [
+            f"order of jobs: Spearman {order}, wanted at least {LEAST_CORRELATION}",
+            f"largest difference of W: {100 * self.most_difference:.1f} points ({self.most_different}), "
+            f"wanted at most {100 * MOST_DIFFERENCE:.0f}",
+        ]
+        if effects:
+            found.append(f"sign of effects beyond noise: {right} of {effects} right")
+        return found
+
+
+def comparison(measured: Mapping[str, Sequence[float]], predicted: Mapping[str, Sequence[float]]) -> pl.DataFrame:
+    """A row for each job: measured and predicted value, and their difference, each with ``_low`` and ``_high``."""
+    rows = []
+    for job, values in measured.items():
+        left, right = _mean(values), _mean(predicted[job])
+        columns = {"measured": left, "predicted": right, "difference": difference(left, right)}
+        rows.append({"job": job} | {key: value for name, one in columns.items() for key, value in _row(name, one)})
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def effects(
+    treatment: str, measured: Mapping[str, Sequence[float]], predicted: Mapping[str, Sequence[float]]
+) -> pl.DataFrame:
+    """As ``comparison`` for a treatment's effect, with ``beyond_noise`` of the measured one, and ``sign_right``."""
+    found = comparison(measured, predicted)
+    noise = beyond_noise([_mean(values) for values in measured.values()])
+    right = (pl.col("measured").sign() == pl.col("predicted").sign()) if found.height else pl.lit(None)
+    return found.select(
+        pl.lit(treatment).alias("treatment"),
+        pl.all(),
+        pl.Series("beyond_noise", noise, pl.Boolean),
+        right.alias("sign_right"),
+    )
+
+
+def judge(of_w: pl.DataFrame, of_effects: pl.DataFrame | None) -> Verdict:
+    """Whether predictions agree with measurements, of the tables of ``comparison`` and ``effects``."""
+    from scipy import stats
+
+    spearman = nan
+    if of_w.height > 1:
+        spearman = float(stats.spearmanr(of_w["measured"], of_w["predicted"]).statistic)
+    worst = of_w.sort(pl.col("difference").abs(), descending=True).row(0, named=True)
+    clear = None if of_effects is None else of_effects.filter(pl.col("beyond_noise"))
+    signs = (0, 0) if clear is None else (int(clear["sign_right"].sum()), clear.height)
+    return Verdict(spearman, abs(worst["difference"]), worst["job"], signs)
+
+
+def _mean(values: Sequence[float]) -> Estimate:
+    return independent([value for value in values if isfinite(value)]) or Estimate(nan)
+
+
+def _row(name: str, one: Estimate) -> list[tuple[str, float | None]]:
+    return [(name, one.value), (f"{name}_low", one.low), (f"{name}_high", one.high)]
+
 
 META = "testbed.json"
 """The file with the testbed's file, the host model and the verdict."""

@@ -1,16 +1,4 @@
-"""What the ranks of a job do, operation by operation: written by fairlane's workloads, executed by MPI processes.
-
-The same calls that build the simulator's program are recorded here as text, so that the real job and the simulated one
-have the same messages of the same sizes in the same order. A line of a script is one operation::
-
-    compute NANOSECONDS        sleep for so long
-    isend TO BYTES REQUEST     MPI_Isend
-    irecv FROM REQUEST         MPI_Irecv
-    wait REQUEST ...           wait for these requests
-    alltoall BYTES             MPI_Ialltoall, and wait for it
-    mark                       the end of an iteration
-    repeat TIMES, end          a loop; 0 times is for ever
-"""
+"""What the ranks of a job do, operation by operation: written by fairlane's workloads, executed by MPI processes."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from fairlane.inputs.extras import require
+from fairlane.errors import require
 from fairlane.inputs.files import replacing
 from fairlane.results.errors import writing
 from fairlane.timeline.build import Timelines

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from fairlane.advice import Advice
-from fairlane.advice.fingerprint import MIN_MARKS
+from fairlane.advice.features import MIN_MARKS
 from fairlane.views.charts import Axis, Layer, chart, described, drawing, hollow, whiskers
 from fairlane.views.model import Chart, View
 from fairlane.views.rows import Rows

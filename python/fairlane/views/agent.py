@@ -11,7 +11,7 @@ from fairlane.views.tables import EMPTY, Column, Row, Table, columns
 from fairlane.wording import plural
 
 if TYPE_CHECKING:
-    from fairlane.agent import Entry, Status
+    from fairlane.agent.journal import Entry, Status
     from fairlane.agent.progress import Key, Snapshot
 
 _TIME = "%Y-%m-%d %H:%M:%S"

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from fairlane.comparison import Comparison
-from fairlane.comparison.changes import LATENCY, summary
+from fairlane.comparison import LATENCY, Comparison, summary
 from fairlane.views.model import View
 from fairlane.views.tables import Bad, Column, Estimated, Faint, Good, Row, Table, change, columns
 from fairlane.wording import listed, plural, seconds, with_half_width

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict
 
-from fairlane.counters import HotLink
+from fairlane.counters.shared import HotLink
 from fairlane.fabric.congestion import Root
 from fairlane.views.congestion import UNSATURATED, roots_table
 from fairlane.views.model import View

@@ -6,7 +6,7 @@ import altair
 import polars as pl
 
 from fairlane.engine.tables import PS
-from fairlane.gpcnet.network_tests import TESTS
+from fairlane.gpcnet.plan import TESTS
 from fairlane.gpcnet.results import Gpcnet, written
 from fairlane.statistics import COVERAGE
 from fairlane.views.charts import Axis, Layer, colour, ends_of, hollow, layers, rule, whiskers, with_tooltip

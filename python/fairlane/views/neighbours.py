@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from fairlane.advice.neighbours import Neighbours
-from fairlane.advice.sharing import Estimate
-from fairlane.slurm.hostlist import shortened
+from fairlane.advice.sharing import Estimate, Neighbours
+from fairlane.slurm import shortened
 from fairlane.views.model import View
 from fairlane.views.tables import Column, Table, fixed
 from fairlane.wording import plural, significant

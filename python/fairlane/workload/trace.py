@@ -19,8 +19,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from fairlane import _core
 from fairlane.errors import BuildError, Problem, RunError, ScenarioError, nearest
 from fairlane.inputs.document import current_document
-from fairlane.inputs.expansion import ExpansionError, unpacked
-from fairlane.inputs.files import MOST_STORED, parse_json, read_bytes
+from fairlane.inputs.files import MOST_STORED, ExpansionError, parse_json, read_bytes, unpacked
 from fairlane.inputs.problems import Problems, refusing, validated
 from fairlane.inputs.table import Table
 from fairlane.units import ITERATION_RANGES, Duration, Size, Written, iteration_range

@@ -5,8 +5,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fairlane.agent.errors import BackendError
 from fairlane.agent.jobs import Setting, levels_of
+from fairlane.agent.system import BackendError
 from fairlane.inputs.registry import Named
 
 

@@ -9,8 +9,8 @@ from pydantic import PrivateAttr
 from typing_extensions import override
 
 from fairlane.agent.backends.base import Backend
-from fairlane.agent.errors import BackendError
 from fairlane.agent.jobs import Setting, levels_of, ordered
+from fairlane.agent.system import BackendError
 from fairlane.errors import ScenarioError
 from fairlane.inputs.files import parse_json, read_text, write_text
 

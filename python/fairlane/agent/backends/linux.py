@@ -22,9 +22,8 @@ from pydantic import Field, PrivateAttr, model_validator
 from typing_extensions import override
 
 from fairlane.agent.backends.base import Backend, Surroundings, check_levels
-from fairlane.agent.commands import call
-from fairlane.agent.errors import BackendError
 from fairlane.agent.jobs import Setting, levels_of, weights_of
+from fairlane.agent.system import BackendError, call
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.problems import Problems
 from fairlane.inputs.table import Table

@@ -22,14 +22,11 @@ from socket import gethostname
 from pydantic import Field, PrivateAttr, model_validator
 from typing_extensions import override
 
-from fairlane.agent.backends import opensm_weights, policy_file
+from fairlane.agent.backends import opensm_files
 from fairlane.agent.backends.base import Backend, Surroundings
-from fairlane.agent.backends.opensm_conf import check_conf
-from fairlane.agent.backends.opensm_guids import read_guids
-from fairlane.agent.commands import call
-from fairlane.agent.errors import BackendError
+from fairlane.agent.backends.opensm_files import check_conf, read_guids
 from fairlane.agent.jobs import Setting
-from fairlane.agent.paths import FilePath
+from fairlane.agent.system import BackendError, FilePath, call
 from fairlane.errors import Problem, ScenarioError, nearest
 from fairlane.inputs.files import read_text, replacing
 from fairlane.inputs.problems import Problems
@@ -144,7 +141,7 @@ class OpenSm(Backend):
         if self.guids is not None:
             self._guids = read_guids(self.guids, surroundings.hosts)
             self._check_fabric(self.guids)
-        if not policy_file.has_default(policy_file.without_agent(self._text())):
+        if not opensm_files.has_default(opensm_files.without_agent(self._text())):
             words = "has no level DEFAULT, without which OpenSM refuses the policy"
             raise ScenarioError(Problem("qos-levels", words, file=str(self.policy)))
         if not os.access(self.policy.resolve().parent, os.W_OK):
@@ -159,14 +156,14 @@ class OpenSm(Backend):
     @override
     def write(self, settings: Sequence[Setting]) -> None:
         if self.weights:
-            own = policy_file.without_agent(self._conf_text())
-            self._write_conf(own + opensm_weights.lines_for(self._conf, own, settings, self._lanes))
+            own = opensm_files.without_agent(self._conf_text())
+            self._write_conf(own + opensm_files.lines_for(self._conf, own, settings, self._lanes))
             return
         text = self._text()
-        own = policy_file.without_agent(text)
+        own = opensm_files.without_agent(text)
         if own == text and settings:
             self._replace(self.policy.with_name(self.policy.name + BESIDE), text)
-        self._replace(self.policy, policy_file.with_settings(own, settings, self._ports, self._default))
+        self._replace(self.policy, opensm_files.with_settings(own, settings, self._ports, self._default))
         self._read_again()
 
     @override
@@ -176,18 +173,18 @@ class OpenSm(Backend):
     @override
     def in_force(self) -> dict[str, int]:
         if self.weights:
-            return opensm_weights.levels_in(self._conf_text())
-        return {self._host(port): level for _, level, ports in policy_file.settings_in(self._text()) for port in ports}
+            return opensm_files.levels_in(self._conf_text())
+        return {self._host(port): level for _, level, ports in opensm_files.settings_in(self._text()) for port in ports}
 
     @override
     def restore(self, saved: str) -> None:
         if self.weights:  # what the operator has changed meanwhile stays
-            self._write_conf(policy_file.without_agent(self._conf_text()) + opensm_weights.block_of(saved))
+            self._write_conf(opensm_files.without_agent(self._conf_text()) + opensm_files.block_of(saved))
             return
-        own = policy_file.without_agent(self._text())
-        if own != policy_file.without_agent(saved):  # the operator has changed the file since then
-            before = [Setting(job, level, tuple(ports)) for job, level, ports in policy_file.settings_in(saved)]
-            saved = policy_file.with_settings(own, before, lambda port: [port], self._default)
+        own = opensm_files.without_agent(self._text())
+        if own != opensm_files.without_agent(saved):  # the operator has changed the file since then
+            before = [Setting(job, level, tuple(ports)) for job, level, ports in opensm_files.settings_in(saved)]
+            saved = opensm_files.with_settings(own, before, lambda port: [port], self._default)
         self._replace(self.policy, saved)
         self._read_again()
 
@@ -196,8 +193,8 @@ class OpenSm(Backend):
         super().verify(settings)
         if self.weights:
             text = self._conf_text()
-            own = policy_file.without_agent(text)
-            if opensm_weights.block_of(text) != opensm_weights.lines_for(self._conf, own, settings, self._lanes):
+            own = opensm_files.without_agent(text)
+            if opensm_files.block_of(text) != opensm_files.lines_for(self._conf, own, settings, self._lanes):
                 raise BackendError(f"{self.conf}: has other weights than were written")
             return
         deadline = time.monotonic() + self.read_back_wait * 1e-12

@@ -6,10 +6,9 @@ Edges carry their number, because GraphML orders them by node; cables and switch
 import re
 from typing import Any
 
-from fairlane.errors import Problem, ScenarioError
+from fairlane.errors import Problem, ScenarioError, require
 from fairlane.fabric.export.notes import Written, left_out
 from fairlane.fabric.wiring import Wiring
-from fairlane.inputs.extras import require
 from fairlane.units import BANDWIDTH, DURATION
 
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # XML 1.0, production 2

@@ -15,7 +15,7 @@ from fairlane.fabric.export.notes import Written, left_out, renumbered
 from fairlane.fabric.ibsim_net import read_ibsim
 from fairlane.fabric.identities import numbered
 from fairlane.fabric.wiring import Wiring
-from fairlane.slurm.hostlist import unused
+from fairlane.slurm import unused
 from fairlane.wording import renamed
 
 LONGEST_NAME = 63

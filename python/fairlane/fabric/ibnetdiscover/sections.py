@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
+from fairlane.inputs.csv_rows import added_by_paste
 from fairlane.inputs.files import lines_of
-from fairlane.inputs.pasted import added_by_paste
 from fairlane.units import whole_number
 from fairlane.wording import plural, some
 

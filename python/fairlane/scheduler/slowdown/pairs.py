@@ -22,11 +22,9 @@ from typing import TYPE_CHECKING, Any
 import numpy
 import polars as pl
 
-from fairlane.errors import Problem, RunError, ScenarioError
-from fairlane.inputs.extras import require
+from fairlane.errors import Problem, RunError, ScenarioError, require
 from fairlane.inputs.files import parse_toml
-from fairlane.models.base import Floats, read_table
-from fairlane.models.regressors import one_thread
+from fairlane.models.base import Floats, one_thread, read_table
 from fairlane.models.validation import ErrorMetrics, cross_validate
 from fairlane.scheduler.mix import PatternMix
 from fairlane.scheduler.slowdown.bench import Bench, Best, Resident, allocated, allocators

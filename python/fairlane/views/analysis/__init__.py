@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from fairlane.analysis.links import roots
 from fairlane.analysis.result import Analysis
-from fairlane.analysis.roots import roots
 from fairlane.views.analysis import ranks, waits, walk
 from fairlane.views.analysis.ranks import which
 from fairlane.views.congestion import UNSATURATED, roots_table

@@ -10,8 +10,7 @@ import altair
 import numpy as np
 import polars as pl
 
-from fairlane.comparison import compare
-from fairlane.comparison.changes import summary
+from fairlane.comparison import compare, summary
 from fairlane.errors import ScenarioError
 from fairlane.results.culprit import NOTICEABLE, none_slowed, slowed_down
 from fairlane.results.milestones import FEW_ITERATIONS

@@ -24,7 +24,7 @@ from pydantic_core import to_json
 from fairlane.fabric import Fabric
 from fairlane.placement.grid import host_order, sides_of
 from fairlane.results.schedule import ScheduleResults, hosts_of_text
-from fairlane.slurm.hostlist import ranges_of
+from fairlane.slurm import ranges_of
 from fairlane.views.charts import NUMBERS, Layer, chart, layers, linked, moved
 from fairlane.views.model import Chart
 from fairlane.wording import duration, percent, plural

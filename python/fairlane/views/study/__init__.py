@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping
 
 import polars as pl
 
-from fairlane.comparison import Side, compare
-from fairlane.comparison.changes import Comparison
+from fairlane.comparison import Comparison, Side, compare
 from fairlane.errors import ScenarioError
 from fairlane.results.milestones import FEW_ITERATIONS
 from fairlane.results.notes import few, stops, sufficient

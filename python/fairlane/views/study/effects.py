@@ -11,7 +11,7 @@ from typing import Any
 import altair
 import polars as pl
 
-from fairlane.comparison.changes import Comparison, summary
+from fairlane.comparison import Comparison, summary
 from fairlane.results.derive import interval
 from fairlane.statistics import COVERAGE, FALSE_DISCOVERIES, Estimate, beyond_noise
 from fairlane.study.conditions import CONDITION

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from fairlane import _core
-from fairlane.advice.fingerprint import extract_features, link_utilisation
+from fairlane.advice.features import extract_features, link_utilisation
 from fairlane.engine.iterations import job_finished
 from fairlane.engine.tables import EngineTables
 from fairlane.errors import RunError

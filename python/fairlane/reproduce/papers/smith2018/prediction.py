@@ -11,9 +11,10 @@ import polars as pl
 from fairlane.runner.counters import FEATURES
 
 if TYPE_CHECKING:
-    from fairlane.models.regressors import RegressorName
-    from fairlane.predict import Comparison, CounterTable
+    from fairlane.models.base import RegressorName
     from fairlane.predict.hyperparameters import Given, Named
+    from fairlane.predict.table import CounterTable
+    from fairlane.predict.validation import Comparison
     from fairlane.study.sql import Database
     from fairlane.tasks.task import Stopwatch
 
@@ -53,7 +54,7 @@ def by_parts(tables: "Database") -> Frames:
     parts and the counters themselves, and between the transductive and the inductive setting. With hyperparameters of
     the study of that name there is boosting and the forest with these only, inductively.
     """
-    from fairlane.predict import compare
+    from fairlane.predict.validation import compare
 
     table = _table(_regular(tables, "runs"))
     folds = _folds(tables, table)
@@ -69,7 +70,7 @@ def by_parts(tables: "Database") -> Frames:
 
 
 def _of_parts(found: "Comparison", hyperparameters: Iterable[str]) -> Iterator[dict[str, Any]]:
-    from fairlane.predict import PARTS
+    from fairlane.predict.parts import PARTS
 
     for kind in hyperparameters:
         gbm = {**BOOSTING, "hyperparameters": kind}
@@ -88,7 +89,7 @@ def _of_parts(found: "Comparison", hyperparameters: Iterable[str]) -> Iterator[d
 
 def by_clusters(tables: "Database") -> Frames:
     """Table III: one, two and three models for clusters of runs, on sparse parts, with what they predict."""
-    from fairlane.predict import local
+    from fairlane.predict.clusters import local
 
     table = _table(_regular(tables, "runs"))
     given = _given(tables)
@@ -104,7 +105,7 @@ def by_kinds(tables: "Database") -> Frames:
     Classification 2, 1985): the mean over folds, 1 for the same, 0 for what chance gives. ``kinds_differences`` has the
     paired differences of mean square errors from those of one model.
     """
-    from fairlane.predict import local
+    from fairlane.predict.clusters import local
 
     errors, differences = [], []
     for background, study in (("of one kind", "kinds"), ("mixed", "eighth")):
@@ -158,7 +159,7 @@ ITSELF = "the timestep"
 
 def _windows(tables: "Database", study: str) -> tuple["Comparison", list[str]]:
     """A comparison whose models are known by ``switches`` and ``counters``, and the names of windows."""
-    from fairlane.predict import Comparison, compare
+    from fairlane.predict.validation import Comparison, compare
 
     inputs, windows = _inputs(tables, study)
     models: tuple[RegressorName, ...] = ("gbm", "ridge")
@@ -247,7 +248,7 @@ def _regular(tables: "Database", study: str) -> pl.DataFrame:
 
 def _table(rows: pl.DataFrame) -> "CounterTable":
     """Without virtual channels that no packet takes: they say nothing."""
-    from fairlane.predict import CounterTable
+    from fairlane.predict.table import CounterTable
 
     used = [name for name in (*FEATURES, "before") if name in rows.columns and rows[name].n_unique() > 1]
     return CounterTable.of(rows.select("run", "timestep", "seconds", *used))

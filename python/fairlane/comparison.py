@@ -1,23 +1,106 @@
-"""The change of each job from one side to the other, with its interval, and whether it is beyond noise."""
+"""Two results compared job by job: runs, studies, or treatments of a study.
 
-from collections.abc import Collection, Iterator, Sequence
+The change is that of throughput, ``B`` against ``A``: +0.1 means that a job does 10% more in the same time under ``B``.
+
+- Two runs are compared over the iterations that a job completed in both, in pairs, as W is. The interval says what
+  other iterations on the same hosts would give.
+- Two studies, or treatments, are compared at the points that they have in common, in pairs; the interval is that over
+  placements, or over seeds where there is one placement. With fewer than three of them there is none.
+
+A job without iterations is compared by the mean latency of its messages in two runs; then a positive change means that
+latency is lower under ``B``. Which changes are beyond noise is decided over all jobs together: the expected share of
+false ones among them is at most 5% (see ``statistics.comparing``).
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from fairlane.comparison.differences import differing
-from fairlane.comparison.sides import Side, side_of
 from fairlane.engine.tables import PS
 from fairlane.errors import Problem, ScenarioError
+from fairlane.folders import load
+from fairlane.inputs.files import parse_toml
 from fairlane.results.latency_batches import BATCHES
 from fairlane.results.milestones import Common, Milestones, common
 from fairlane.results.run import Run
+from fairlane.results.store import SCENARIO, file_of_run
 from fairlane.results.study import StudyResults
 from fairlane.statistics import FALSE_DISCOVERIES, Estimate, beyond_noise, half_width, over_replicates, p_value
 from fairlane.study.replication import outer_unit
 from fairlane.wording import plural
+
+DEFAULT = "default"
+"""The treatment of runs without one."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of two results that are compared: a run or a study, and the treatment of the study, if one was chosen."""
+
+    name: str
+    """What it is called in tables."""
+    results: Run | StudyResults
+    treatment: str | None = None
+
+
+def side_of(given: str | Path | Run | StudyResults, option: str = "A") -> Side:
+    """A side from results, a folder, or ``FOLDER:TREATMENT``.
+
+    Raises ``ResultsError`` if the folder has no results, ``ScenarioError`` for what cannot be compared.
+    """
+    if isinstance(given, Run | StudyResults):
+        return Side(given.headline(), given)
+    folder, treatment = _split(str(given))
+    results = load(folder)
+    if not isinstance(results, Run | StudyResults):
+        raise ScenarioError(Problem(option, "cannot be compared", str(given), "the folder of a run or a study"))
+    if isinstance(results, StudyResults) and results.measured is not None:
+        words = "is a study that measures tables of its own and compares nothing"
+        raise ScenarioError(Problem(option, words, str(given), "a run, or a study whose runs are compared"))
+    if treatment is None:
+        return Side(str(given), results)
+    if isinstance(results, Run):
+        raise ScenarioError(Problem(option, "a run has no treatments", str(given), f"{folder}"))
+    known = [DEFAULT, *results.meta.treatments]
+    if treatment not in known:
+        raise ScenarioError(Problem.unknown(option, f"treatment of {folder}", treatment, known, treatment))
+    return Side(str(given), results, treatment)
+
+
+def _split(given: str) -> tuple[str, str | None]:
+    """Folder and treatment; a folder whose name has a colon is itself."""
+    folder, colon, treatment = given.rpartition(":")
+    return (folder, treatment) if colon and not Path(given).exists() else (given, None)
+
+
+def differing(first: Run, second: Run) -> list[str]:
+    """The dotted keys with another value, or in one scenario only, jobs by their name; without the scenarios' names."""
+    one, two = (dict(_values(_scenario(run))) for run in (first, second))
+    return [key for key in dict.fromkeys([*one, *two]) if key != "name" and one.get(key) != two.get(key)]
+
+
+def _scenario(run: Run) -> Mapping[str, Any]:
+    """The scenario as it is stored; empty where there is none, as of a simulation that still runs."""
+    if run.source is not None:
+        return parse_toml(run.source.scenario)
+    if run.folder is not None:
+        return parse_toml(file_of_run(run.folder, SCENARIO).read_text("utf-8"))
+    return {}
+
+
+def _values(data: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    if isinstance(data, Mapping):
+        for key, value in data.items():
+            yield from _values(value, f"{path}.{key}" if path else key)
+    elif isinstance(data, list) and data and all(isinstance(one, Mapping) for one in data):
+        for number, value in enumerate(data):
+            yield from _values(value, f"{path}[{value.get('name', number)}]")
+    else:
+        yield path, data
+
 
 THROUGHPUT, LATENCY = "throughput", "latency"
 _MANY = {"iterations": "iterations", "placement": "placements", "seed": "seeds", "": "replicates"}

@@ -1,4 +1,4 @@
-"""Flits on links, as counters of real switches have them, and waits against the flits on the pair's own link.
+"""Links of a run: flits as counters of switches have them, waits against them, and which links are busy themselves.
 
 A flit is taken to be 32 bytes on the wire. The size is a scale only: nothing here depends on it.
 """
@@ -13,6 +13,10 @@ import polars as pl
 from fairlane.analysis.neighbours import DIRECT, ends
 from fairlane.analysis.record import Record
 from fairlane.fabric import Fabric
+from fairlane.fabric.congestion import Port, Root, trees
+from fairlane.fabric.speeds import PEERS, usual_bandwidth
+from fairlane.results.run import Run
+from fairlane.results.views import by_link
 
 FLIT_BYTES = 32
 """Bytes that are counted as one flit."""
@@ -94,3 +98,50 @@ def _between_switches(flits: pl.DataFrame, fabric: Fabric) -> pl.DataFrame:
     links = pl.DataFrame(columns).with_columns(pl.col("link").cast(pl.UInt32))
     between = links.filter(pl.col("from_switch") >= 0, pl.col("to_switch") >= 0)
     return between.join(flits, on="link").group_by("from_switch", "to_switch").agg(pl.col("flits").mean())
+
+
+def roots(run: Run) -> list[Root]:
+    """The roots of a run, those with most queueing delay in their trees first."""
+    links = by_link(run.ports)
+    usual = usual_bandwidth({name: links[name].to_numpy() for name in (*PEERS, "bandwidth_bps")}, "bandwidth_bps")
+    rows = {row["link"]: row for row in links.with_columns(usual_bps=pl.Series(usual)).iter_rows(named=True)}
+    ports = (
+        Port(
+            row["link"],
+            row["from_vertex"],
+            row["to_vertex"],
+            row["port_active_share"],
+            row["port_stalled_share"],
+            row["queueing_ps"],
+        )
+        for row in rows.values()
+    )
+    found = trees(ports)
+    delay = {link: sum(rows[port]["queueing_ps"] for port in (link, *stalled)) for link, stalled in found.items()}
+    users = _users(run)
+    return [
+        Root(
+            link=rows[link]["link_name"],
+            active_share=rows[link]["port_active_share"],
+            bandwidth_bps=rows[link]["bandwidth_bps"],
+            usual_bps=rows[link]["usual_bps"],
+            upstream=len(found[link]),
+            jobs=users.get(link) or _on_host(run, rows[link]["from_vertex"], rows[link]["to_vertex"]),
+        )
+        for link in sorted(found, key=lambda link: (-delay[link], link))
+    ]
+
+
+def _users(run: Run) -> dict[int, tuple[str, ...]]:
+    """By link the jobs whose packets wait at it, most first; nothing without ``observe.interference_by_port``."""
+    if run.port_interference is None:
+        return {}
+    delays = run.port_interference.group_by("link", "victim").agg(pl.col("queueing_ps").sum())
+    ordered = delays.filter(pl.col("queueing_ps") > 0).sort("queueing_ps", "victim", descending=[True, False])
+    return {link: tuple(names) for link, names in ordered.group_by("link").agg(pl.col("victim")).iter_rows()}
+
+
+def _on_host(run: Run, *vertices: str) -> tuple[str, ...]:
+    """The jobs on the host at an end of a link, if one is there."""
+    hosts = [int(vertex.removeprefix("host ")) for vertex in vertices if vertex.startswith("host ")]
+    return tuple(run.ranks.filter(pl.col("host").is_in(hosts))["name"].unique(maintain_order=True))

@@ -1,25 +1,29 @@
-"""Alternatives simulated: co-running with the neighbours and isolated, and the neighbours without the application.
+"""Alternatives simulated or predicted: co-running with neighbours and isolated, and the neighbours on their own.
 
 A row for each simulation of the application is the basis of the ranking, and of the training of a model. It has the
 application's condition: its power cap, and what it shares with others, which is adapters and, by lane weights, links.
+
+*The alternatives by a model: from one isolated simulation of the application, and one of its neighbours.* The model
+does not predict what neighbours lose: it is simulated for the advised alternative.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import polars as pl
 
-from fairlane.advice.features import MEASURED
-from fairlane.advice.fingerprint import change, pace
+from fairlane.advice.features import MEASURED, change, pace
+from fairlane.advice.model import RunTimeModel
 from fairlane.advice.question import Choice, Point, Question
-from fairlane.errors import RunError
+from fairlane.errors import Problem, RunError, ScenarioError
+from fairlane.power import Pace
 from fairlane.scenario import Resolved
 from fairlane.scenario.resolved import ResolvedJob
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.task import Task
 
-SIMULATE = "fairlane.advice.fingerprint:simulate"
+SIMULATE = "fairlane.advice.features:simulate"
 UNCAPPED_W = 115.0
 """What the table has where nothing caps a job: the greatest power of a socket of the Catalyst study."""
 MS = 1e-9
@@ -208,3 +212,60 @@ def link_share(resolved: Resolved, number: int) -> float:
     whole = sum(heavy[lane] for lane in set(lanes))
     own: int = lanes[number]
     return float(heavy[own] / whole / lanes.count(own))
+
+
+SEED = 1
+"""Of the simulations."""
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The alternatives, the best first, and the simulations of the application that they were ranked by."""
+
+    table: pl.DataFrame
+    runs: pl.DataFrame
+
+
+def predict(question: Question, model: RunTimeModel, executor: Executor) -> Ranking:
+    """The alternatives by the model's run times. Raises ``ScenarioError`` for what the model does not cover."""
+    first = question.point(question.reference, SEED)
+    if weights(first.decided) is None:
+        name = (first.decided.tables["qos"]["arbiter"] or {}).get("name", "the usual one")
+        words = "the model covers only arbiters that have a weight for each lane"
+        raise ScenarioError(Problem("qos.arbiter", words, name, "weighted_round_robin", file=str(question.file)))
+    isolated, utilisation = reference_of(question, first, executor)
+    points = [question.point(choice, SEED) for choice in question.choices]
+    rows = [
+        isolated
+        | condition(question, point, utilisation)
+        | {"computing_ms": isolated["computing_ms"] * (_stretch(question, point) / _stretch(question, first))}
+        for point in points
+    ]
+    ends = model.predict(pl.DataFrame([isolated, *rows], infer_schema_length=None))[1:]
+    best = points[int(ends[:, 1].argmin())]
+    cost = neighbours_of(question, best, executor)
+    ranked = [
+        {
+            **asdict(point.choice),
+            "iteration_ms": middle,
+            "low_ms": low,
+            "high_ms": high,
+            "isolated_ms": None,
+            "neighbours": cost if point is best else None,
+            "number": number,
+        }
+        for number, (point, (low, middle, high)) in enumerate(zip(points, ends.tolist(), strict=True))
+    ]
+    schema = dict.fromkeys(("isolated_ms", "neighbours"), pl.Float64)
+    table = pl.DataFrame(ranked, schema_overrides=schema).sort("iteration_ms", "number").drop("number")
+    return Ranking(table, pl.DataFrame([isolated], infer_schema_length=None))
+
+
+def _stretch(question: Question, point: Point) -> float:
+    """How many times as long the application computes under its cap; the mean over its ranks."""
+    job, asked = point.decided.jobs[question.number], question.scenario.jobs[question.at]
+    if job.power is None:
+        return 1.0
+    source = asked.workload or asked.trace
+    factors = Pace(job.power.frequencies(), getattr(source, "memory_bound", 0.0)).factors()
+    return sum(factors) / len(factors)

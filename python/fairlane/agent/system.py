@@ -1,6 +1,7 @@
-"""A socket in the file system: a client sends one line and gets one line back.
+"""Programs, sockets and paths as the agent uses them, and what goes wrong outside: in Slurm, OpenSM, the kernel.
 
-Only its owner, or a group too, may write to it; there is no network port.
+Over a socket in the file system a client sends one line and gets one line back. Only its owner, or a group too, may
+write to it; there is no network port.
 """
 
 import os
@@ -8,13 +9,50 @@ import shutil
 import socket
 import socketserver
 import stat
+import subprocess
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from fairlane.agent.errors import AgentError
+from pydantic import AfterValidator
+
+from fairlane.errors import FairlaneError, Problem, ScenarioError
+from fairlane.inputs.document import Document, current_document
 from fairlane.limits import HANG_S
+
+
+class AgentError(FairlaneError):
+    """The agent cannot start or go on: another one runs, Slurm does not answer, the journal cannot be used."""
+
+
+class BackendError(FairlaneError):
+    """A backend refused a setting, or what is in force afterwards is not what was written."""
+
+
+_MOST_SHOWN = 300  # characters of a program's error message
+
+
+def call(command: Sequence[str], timeout_s: float, error: type[FairlaneError], given: str | None = None) -> str:
+    """What a program prints to standard output; ``given`` is its standard input.
+
+    Raises ``error`` with the command and the reason if it cannot be started, takes longer, or ends with a code other
+    than 0.
+    """
+    shown = " ".join(command)
+    try:
+        done = subprocess.run(
+            command, input=given, capture_output=True, text=True, errors="replace", timeout=timeout_s, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise error(f"{shown}: no answer within {timeout_s:g} s") from None
+    except (OSError, ValueError) as reason:  # a ValueError is a NUL in a word
+        raise error(f"{shown}: cannot be started: {getattr(reason, 'strerror', None) or reason}") from None
+    if done.returncode:
+        words = (done.stderr.strip() or done.stdout.strip() or "no message")[:_MOST_SHOWN]
+        raise error(f"{shown}: ended with code {done.returncode}: {words}")
+    return done.stdout
+
 
 LONGEST = 1 << 20
 """Bytes of a question."""
@@ -133,3 +171,21 @@ class LocalServer:
         self._server.shutdown()
         self._server.server_close()
         self.path.unlink(missing_ok=True)
+
+
+def _in_folder(path: Path) -> Path:
+    return current_document.get().folder / path
+
+
+FilePath = Annotated[Path, AfterValidator(_in_folder)]
+"""A model's field that holds a path."""
+
+
+def journal_of(file: Path) -> Path:
+    """The journal that agent.toml names. The rest of the file is not read, which takes seconds less than all of it."""
+    document = Document.read(file)
+    path = document.data.get("journal")
+    if not isinstance(path, str):
+        words = "missing" if path is None else "is not a path"
+        raise ScenarioError(document.locate(Problem("journal", words, path, "a path"), ("journal",)))
+    return document.folder / path

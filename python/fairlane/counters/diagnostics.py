@@ -1,7 +1,9 @@
-"""What ``perfquery -x`` prints: a heading for each port, then a line for each counter, padded by dots.
+"""What the infiniband-diags print: ``perfquery -x``, ``ibqueryerrors --counters`` and ``--data``.
 
-``perfquery`` without ``-x`` prints the counters of 32 bits, which stop at their largest value. With ``-a`` it prints
-their sums over all ports of a node as those of port 255, unless ``-l`` has it iterate over the ports.
+``perfquery`` prints a heading for each port, then a line for each counter, padded by dots. Without ``-x`` it prints the
+counters of 32 bits, which stop at their largest value. With ``-a`` it prints their sums over all ports of a node as
+those of port 255, unless ``-l`` has it iterate over the ports. ``ibqueryerrors`` prints a line for each port with its
+counters in brackets.
 """
 
 import re
@@ -11,15 +13,15 @@ from pathlib import Path
 
 from fairlane.counters.base import COUNTERS, PortCounters, Reading
 from fairlane.errors import Problem, ScenarioError
+from fairlane.inputs.csv_rows import Skipped, added_by_paste
 from fairlane.inputs.files import lines_of
-from fairlane.inputs.pasted import Skipped, added_by_paste
 from fairlane.units import whole_number
 
 _HEADING = re.compile(
     r"# Port (?:extended )?counters: (?:Lid (\d{1,9})|DR path \S+|.*?) port (\d{1,9})\b.*", re.IGNORECASE | re.ASCII
 )
-_BEGINS = re.compile(r"^[ \t]*# Port (?:extended )?counters: ", re.IGNORECASE | re.MULTILINE)
-_VALUE = re.compile(r"([A-Za-z]\w*):\.*\s*(0x[0-9a-fA-F]{1,16}|\d{1,20})(?:\s.*)?", re.ASCII)
+_PERFQUERY = re.compile(r"^[ \t]*# Port (?:extended )?counters: ", re.IGNORECASE | re.MULTILINE)
+_COUNTER = re.compile(r"([A-Za-z]\w*):\.*\s*(0x[0-9a-fA-F]{1,16}|\d{1,20})(?:\s.*)?", re.ASCII)
 _NAME = re.compile(r"# node (.+)")
 _WIDTH = 33
 _ALIASES = {"XmtData": "PortXmitData", "RcvData": "PortRcvData", "XmtPkts": "PortXmitPkts", "RcvPkts": "PortRcvPkts"}
@@ -41,7 +43,7 @@ def _block(port: PortCounters) -> str:
 
 def is_perfquery(text: str) -> bool:
     """Whether a text is of this kind."""
-    return _BEGINS.search(text) is not None
+    return _PERFQUERY.search(text) is not None
 
 
 def read_perfquery(text: str, file: Path) -> Reading:
@@ -62,7 +64,7 @@ def read_perfquery(text: str, file: Path) -> Reading:
         elif named := _NAME.fullmatch(line):
             name = named[1]
         elif line and not line.startswith("#"):
-            value = _VALUE.fullmatch(line)
+            value = _COUNTER.fullmatch(line)
             if value is None or not found:
                 what = added_by_paste(line, "perfquery") or (None if found else "in front of the counters")
                 if what:
@@ -90,3 +92,46 @@ def read_perfquery(text: str, file: Path) -> Reading:
 
 def _integer(text: str) -> int:
     return int(text, 16) if text.startswith("0x") else int(text)
+
+
+_NODE = re.compile(r'(?:Data Counters|Errors) for (?:0x([0-9a-fA-F]{1,16}) )?"(.*)"')
+_PORT = re.compile(r"GUID 0x([0-9a-fA-F]{1,16}) port (\d{1,9}|ALL):((?:\s*\[[^\]]*\])+)\s*", re.ASCII)
+_IBQUERYERRORS = re.compile(rf"^[ \t]*{_PORT.pattern}$|^[ \t]*## Summary: \d+ nodes checked", re.ASCII | re.MULTILINE)
+_BRACKETED = re.compile(r"\[(\w+) == (\d+)[^\]]*\]", re.ASCII)
+_REST = re.compile(r"##.*|Link info:.*|\d+\s.*==\(.*\)==>.*", re.IGNORECASE)
+
+
+def is_ibqueryerrors(text: str) -> bool:
+    """Whether a text is of this kind."""
+    return _IBQUERYERRORS.search(text) is not None
+
+
+def read_ibqueryerrors(text: str, file: Path) -> Reading:
+    """The counters; lines with the sum over all ports of a node are skipped, and with a note what surrounds the output.
+
+    Raises ``ScenarioError`` with the line of what does not belong to the output, and if no port has counters.
+    """
+    found: list[PortCounters] = []
+    problems: list[Problem] = []
+    skipped = Skipped()
+    name = ""
+    for number, line in enumerate(map(str.strip, lines_of(text)), 1):
+        if node := _NODE.fullmatch(line):
+            name = node[2]
+        elif port := _PORT.fullmatch(line):
+            values = {key: whole_number(value) for key, value in _BRACKETED.findall(port[3]) if key in COUNTERS}
+            if port[2] != "ALL" and values:
+                guid = int(port[1], 16)
+                found.append(PortCounters(whole_number(port[2]), values, name, guid, line=number))
+        elif line and not _REST.fullmatch(line):
+            if added := added_by_paste(line, "ibqueryerrors"):
+                skipped.add(added, number)
+            else:
+                words = f"not a line of ibqueryerrors --counters: {line[:60]!r}"
+                problems.append(Problem.of_file(file, words, number))
+    if not found and not problems:
+        words = "no port has counters: without --counters, ibqueryerrors lists errors above their thresholds only"
+        problems.append(Problem.of_file(file, words, allowed="ibqueryerrors --counters, which lists all ports"))
+    if problems:
+        raise ScenarioError(problems)
+    return Reading(found, skipped.note)

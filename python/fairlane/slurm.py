@@ -1,14 +1,17 @@
-"""Lists of hosts as Slurm writes them: ``rack1-[01-03,07],login``.
+"""Names of hosts as Slurm has them: lists with brackets, and what a name may be. ``topology.conf`` is in ``fabric``.
 
-Names that differ only in the number at their end share brackets; numbers with leading zeros keep their width, and only
-numbers of one width and style share a range. Names that Slurm does not take are refused. Lists that are read may have
-several brackets in a name, as ``rack[0-3]_node[0-7]``.
+*Lists of hosts as Slurm writes them: ``rack1-[01-03,07],login``.* Names that differ only in the number at their end
+share brackets; numbers with leading zeros keep their width, and only numbers of one width and style share a range.
+Names that Slurm does not take are refused. Lists that are read may have several brackets in a name, as
+``rack[0-3]_node[0-7]``.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from itertools import count, groupby, product
 from math import prod
+from typing import Any, Self
 
 from fairlane.errors import Problem, ScenarioError
 
@@ -174,3 +177,40 @@ def _range(part: str) -> tuple[range, int]:
     if bounds is None or max(len(low), len(high)) > _LARGEST or int(high) < int(low):
         raise ValueError(f"no range of numbers: {part[:40]!r}; allowed are those such as 01-16")
     return range(int(low), int(high) + 1), len(low)
+
+
+def printable(text: str) -> str:
+    """A text that users chose, as the name of a job: control characters and lone surrogates become U+FFFD."""
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
+
+
+def assigned(nodes: str) -> str:
+    """The node list that Slurm printed; empty for what it prints of a job without nodes.
+
+    This is ``(null)`` or a reason such as ``(Priority)`` of squeue, and ``None assigned`` of sacct.
+    """
+    text = nodes.strip()
+    return "" if text.startswith("(") or text.lower() == "none assigned" else text
+
+
+@dataclass(frozen=True)
+class SlurmJob:
+    """A job that has nodes."""
+
+    id: str
+    """Slurm's number of the job, as text."""
+    nodes: tuple[str, ...]
+    """Its nodes, by Slurm's names."""
+    name: str = ""
+    account: str = ""
+    partition: str = ""
+    user: str = ""
+
+    def written(self) -> dict[str, Any]:
+        """As JSON."""
+        return {**asdict(self), "nodes": list(self.nodes)}
+
+    @classmethod
+    def read(cls, data: Mapping[str, Any]) -> Self:
+        """From ``written``."""
+        return cls(**{**data, "nodes": tuple(data["nodes"])})
