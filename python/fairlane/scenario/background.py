@@ -129,15 +129,17 @@ def with_background(scenario: _Scenario) -> _Scenario:
     Raises ``Problems`` if the mix does not fit.
     """
     from fairlane.fabric import Fabric
+    from fairlane.scenario.placing import fixed_hosts
     from fairlane.scenario.resolve import building, copies
 
     if scenario.background is None:
         return scenario
     with scenario.reading():
         own = list(copies(scenario))
-        taken = sum(job.hosts_needed for job in own)
-        hosts = building(lambda: Fabric.build(scenario.fabric.spec)).hosts
-        drawn = list(scenario.background.draw(max(0, hosts - taken), scenario.seed))
+        fabric = building(lambda: Fabric.build(scenario.fabric.spec))
+        servers = set().union(*(fixed_hosts(job, fabric) for job in own))
+        taken = sum(job.hosts_needed for job in own) + len(servers)
+        drawn = list(scenario.background.draw(max(0, fabric.hosts - taken), scenario.seed))
     names = {job.name for job in own}
     double = next((job.name for job in drawn if job.name in names), None)
     if double is not None:

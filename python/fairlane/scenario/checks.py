@@ -182,7 +182,8 @@ def _length(at: int, job: "Job") -> Iterator[Problem]:
     from fairlane.placement import hosts_needed
 
     if job.placement and job.placement.hosts is not None and job.ranks:
-        needed = job.count * hosts_needed(job.ranks, job.ranks_per_host or job.placement.ranks_per_host)
+        fixed = len(job.workload.fixed_hosts()) if job.workload else 0
+        needed = job.count * hosts_needed(job.ranks - fixed, job.ranks_per_host or job.placement.ranks_per_host)
         if len(job.placement.hosts) != needed:
             words = f"lists {plural(len(job.placement.hosts), 'host')}, but the job needs {needed}"
             yield Problem(f"jobs[{at}].placement.hosts", words, allowed=f"exactly {plural(needed, 'host')}")

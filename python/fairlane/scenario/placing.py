@@ -17,7 +17,7 @@ from fairlane.inputs.hosts import host_numbers
 from fairlane.inputs.problems import Problems, under
 from fairlane.inputs.registry import blamed
 from fairlane.placement import LIST, Communication, PlacementPolicy, Request, fill, hosts_needed
-from fairlane.placement.mapping import Slots, mapped
+from fairlane.placement.mapping import Linear, Slots, mapped
 from fairlane.scenario.checks import listed_twice
 from fairlane.scenario.models import Stay
 from fairlane.scenario.rails import rails_of
@@ -35,12 +35,14 @@ def place(scenario: "Scenario", fabric: Fabric, jobs: Sequence[ResolvedJob]) -> 
     """The jobs with the host of each rank.
 
     No other job gets a host that a table lists, or that a job has, while that job is there, unless the placements of
-    both are shared. Jobs that depart at a time leave their hosts to those that arrive later; where there are such, jobs
-    are placed in the order of their arrival.
+    both are shared, and no placement one that a workload names. Jobs that depart at a time leave their hosts to those
+    that arrive later; where there are such, jobs are placed in the order of their arrival.
     """
     tables = [job.placement for job in jobs]
     listed = _named(scenario, fabric)
-    _check_room(fabric, jobs)
+    fixed = [fixed_hosts(job, fabric) for job in jobs]
+    servers = set().union(*fixed)
+    _check_room(fabric.hosts - len(servers), jobs)
     groups: dict[int, list[int]] = defaultdict(list)
     for at, table in enumerate(tables):
         groups[id(table)].append(at)
@@ -72,10 +74,16 @@ def place(scenario: "Scenario", fabric: Fabric, jobs: Sequence[ResolvedJob]) -> 
             if not (shared and table.shared)
         ]
         busy = set().union(*(hosts for other, hosts in others if any(stay.meets(other) for stay in stays)))
-        free = [host for host in pool if host not in busy]
+        free = [host for host in pool if host not in busy | servers]
         found.update(zip(members, _allocate(scenario, fabric, [jobs[one] for one in members], free), strict=True))
         held += [(stay, set(found[one]), table.shared) for stay, one in zip(stays, members, strict=True)]
-    return [replace(job, hosts=_mapped(scenario, fabric, job, found[at])) for at, job in enumerate(jobs)]
+    return [replace(job, hosts=_mapped(scenario, fabric, job, found[at], fixed[at])) for at, job in enumerate(jobs)]
+
+
+def fixed_hosts(job: ResolvedJob, fabric: Fabric) -> list[int]:
+    """The hosts that the workload names for its last ranks."""
+    with under(f"{job.key}.workload.servers"):
+        return host_numbers(job.fixed_hosts, fabric.host_names)
 
 
 def _key(job: ResolvedJob) -> str:
@@ -118,8 +126,8 @@ def _tables(scenario: "Scenario") -> Iterator[tuple[str, "Placement"]]:
             yield "background.placement" if job.background else f"jobs[{at}].placement", job.placement
 
 
-def _check_room(fabric: Fabric, jobs: Sequence[ResolvedJob]) -> None:
-    """Jobs that run at the same time must fit on the fabric; those that share hosts may need the same ones."""
+def _check_room(hosts: int, jobs: Sequence[ResolvedJob]) -> None:
+    """Jobs that run at the same time must fit on the hosts; those that share hosts may need the same ones."""
     changes = []
     for job in jobs:
         if job.placement.shared:
@@ -131,12 +139,12 @@ def _check_room(fabric: Fabric, jobs: Sequence[ResolvedJob]) -> None:
     changes.sort()
     counts = accumulate(change for _, change in changes)
     needed, instant = max(zip(counts, (time for time, _ in changes), strict=True), default=(0, 0))
-    if needed <= fabric.hosts:
+    if needed <= hosts:
         return
     there = [job for job in jobs if job.table.stay.start <= instant < job.table.stay.end]
     largest = max(there, key=lambda job: (not job.background, job.hosts_needed))
     words = f"more ranks than hosts: at one time the jobs need {plural(needed, 'host')}"
-    allowed = f"what {plural(fabric.hosts, 'host')}, those of the fabric, have room for"
+    allowed = f"what {plural(hosts, 'host')}, those of the fabric, have room for"
     if largest.recorded is not None:
         raise Problems(Problem(largest.key, words, allowed=allowed))
     raise Problems(Problem(f"{largest.key}.ranks", words, largest.ranks, allowed))
@@ -149,7 +157,10 @@ def _check(fabric: Fabric, jobs: Sequence[ResolvedJob]) -> None:
         with under(key):
             table.allocator.check(fabric, [job.hosts_needed for job in jobs])
     for job in jobs:
-        problem = table.mapping.problem_with(job.ranks)
+        if job.fixed_hosts and not isinstance(table.mapping, Linear):
+            words = f"the workload of {job.name!r} names the hosts of its last ranks"
+            raise Problems(Problem(f"{key}.mapping", words, table.mapping.name, "linear"))
+        problem = table.mapping.problem_with(job.placed_ranks)
         if problem:
             parameter, words, allowed = problem
             value = getattr(table.mapping, parameter)
@@ -224,8 +235,10 @@ def _traffic(scenario: "Scenario", job: ResolvedJob) -> "Traffic":
     return observe(program_of(job.table.source, job.ranks, scenario.seed, job.number))
 
 
-def _mapped(scenario: "Scenario", fabric: Fabric, job: ResolvedJob, hosts: Sequence[int]) -> tuple[int, ...]:
-    places = fill(hosts, job.ranks, job.ranks_per_host)
+def _mapped(
+    scenario: "Scenario", fabric: Fabric, job: ResolvedJob, hosts: Sequence[int], fixed: Sequence[int]
+) -> tuple[int, ...]:
+    places = [*fill(hosts, job.placed_ranks, job.ranks_per_host), *fixed]
 
     def distances() -> NDArray[numpy.float64]:
         return fabric.distances(places, rails_of(scenario, replace(job, hosts=tuple(places)), fabric))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairlane import _core
 from fairlane.fabric import Fabric
+from fairlane.inputs.hosts import Host
 from fairlane.placement import hosts_needed
 from fairlane.power import JobPower
 from fairlane.scenario.models import Job, Placement
@@ -72,7 +73,17 @@ class ResolvedJob:
     @property
     def hosts_needed(self) -> int:
         """How many hosts it needs."""
-        return hosts_needed(self.ranks, self.ranks_per_host)
+        return hosts_needed(self.placed_ranks, self.ranks_per_host)
+
+    @property
+    def placed_ranks(self) -> int:
+        """How many ranks the placement gives hosts: all but the last ones, whose hosts the workload names."""
+        return self.ranks - len(self.fixed_hosts)
+
+    @property
+    def fixed_hosts(self) -> tuple[Host, ...]:
+        """The hosts that the workload names for its last ranks."""
+        return self.table.workload.fixed_hosts() if self.table.workload else ()
 
     @property
     def workload(self) -> str:

@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from fairlane import _core
 from fairlane.errors import Problem
+from fairlane.inputs.hosts import Host
 from fairlane.inputs.problems import Problems
 from fairlane.inputs.registry import Named
 from fairlane.seeds import Purpose
@@ -113,6 +114,10 @@ class Workload(Named):
         if ranks < self.minimum_ranks:
             return f"at least {plural(self.minimum_ranks, 'rank')}"
         return "an even number of ranks" if self.even_ranks and ranks % 2 else None
+
+    def fixed_hosts(self) -> tuple[Host, ...]:
+        """The hosts of its last ranks, one each, whatever the placement; last ranks of other jobs may be there, too."""
+        return ()
 
     def offered(self) -> tuple[float, float] | None:
         """Offered share of its hosts' injection bandwidth, and mean message size, bytes; None with iterations."""
