@@ -7,6 +7,7 @@ import pytest
 
 from fairlane import Run, Scenario, run
 from fairlane.errors import ScenarioError
+from fairlane.study.pinned import pin
 
 FABRIC = {"topology": "fat_tree", "hosts": 16, "levels": 2, "leaf_down": 4, "leaf_up": 4, "bandwidth": "100 Gb/s"}
 MIB = 2**20
@@ -21,6 +22,10 @@ def job(name: str, ranks: int, servers: Any, **workload: Any) -> dict[str, Any]:
 def scenario(*jobs: dict[str, Any], **more: Any) -> Scenario:
     placement = {"name": "linear"}
     return Scenario.read({"duration": "30 ms", "fabric": FABRIC, "placement": placement, "jobs": list(jobs), **more})
+
+
+def shared(hosts: list[int]) -> dict[str, Any]:
+    return {"hosts": hosts, "shared": True}
 
 
 def iteration_ms(found: Run, name: str = "a") -> float:
@@ -90,6 +95,17 @@ def test_files_are_loaded_before_the_first_iteration_and_not_timed() -> None:
     iterations = [int(found.jobs["iterations"][0]) for found in (loaded, unloaded)]
     lost = 2 * 64 * MIB * WIRE / iteration_ms(unloaded)
     assert iterations[1] - iterations[0] == pytest.approx(lost, abs=1 + math.ceil(0.03 * lost))
+
+
+def test_a_study_keeps_the_hosts() -> None:
+    write = {"write_size": "1 MiB"}
+    for both in (
+        scenario(job("a", 4, 5, **write), job("b", 5, [5, 6], **write)),
+        scenario(*({**job(f"on-{number}", 3, number, **write), "placement": shared([1, 2])} for number in (5, 6))),
+    ):
+        decided = both.decide()
+        again = Scenario.read(pin(both, decided, ".", "default").data).decide()
+        assert [one.hosts for one in again.jobs] == [one.hosts for one in decided.jobs]
 
 
 @pytest.mark.parametrize(

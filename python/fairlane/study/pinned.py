@@ -14,6 +14,7 @@ from typing import Any
 from fairlane.scenario import Resolved, Scenario
 from fairlane.scenario.models import Job
 from fairlane.scenario.resolve import without_strategy
+from fairlane.scenario.resolved import ResolvedJob
 from fairlane.tasks.task import Task
 from fairlane.units import DURATION
 
@@ -93,7 +94,7 @@ def pin(scenario: Scenario, decided: Resolved, folder: str, place: str) -> Pinne
     data["fabric"].setdefault("routing", {"name": decided.tables["fabric"]["routing"]})
     copies = [(job, copy) for job in scenario.jobs for copy in range(job.count)]
     jobs = [
-        _job(job, number if job.stream is None else job.stream + copy, found.name, found.hosts)
+        _job(job, number if job.stream is None else job.stream + copy, found)
         for number, ((job, copy), found) in enumerate(zip(copies, decided.jobs, strict=True))
     ]
     ranks_per_host = scenario.placement.ranks_per_host
@@ -107,11 +108,12 @@ def pin(scenario: Scenario, decided: Resolved, folder: str, place: str) -> Pinne
     return Pinned({**data, "jobs": jobs}, decided.tables["qos"]["sl2vl"], folder, place)
 
 
-def _job(job: Job, stream: int, name: str, hosts: Sequence[int]) -> dict[str, Any]:
+def _job(job: Job, stream: int, found: ResolvedJob) -> dict[str, Any]:
     """One copy of a job, with a name, hosts and random streams of its own."""
     table = job.model_dump(mode="json", exclude_none=True, exclude={"count", "placement"})
-    placement = {"name": "list", "hosts": list(dict.fromkeys(hosts))}
+    hosts = list(dict.fromkeys(found.hosts[: found.placed_ranks]))
+    placement = {"name": "list", "hosts": hosts} | ({"shared": True} if found.placement.shared else {})
     if job.trace:
         files = {"path": job.trace.path, "groups": job.trace.groups}
         table["trace"] |= {key: str(Path(file).resolve()) for key, file in files.items() if file}
-    return {**table, "name": name, "stream": stream, "placement": placement}
+    return {**table, "name": found.name, "stream": stream, "placement": placement}
