@@ -9,7 +9,7 @@ from fairlane.campaign.file import CampaignFile
 from fairlane.engine import Engine
 from fairlane.engine.tables import PS, frame
 from fairlane.errors import Problem, RunError
-from fairlane.fabric import Fabric
+from fairlane.fabric.view import Fabric
 from fairlane.inputs.document import Document, assign, undotted
 from fairlane.inputs.problems import refusing
 from fairlane.reproduce.space import Value

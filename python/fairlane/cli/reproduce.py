@@ -15,7 +15,7 @@ from fairlane.reproduce import Reproduction, check_replicates, folder_of, plan
 from fairlane.reproduce import reproduce as perform
 from fairlane.reproduce.robustness import POINTS
 from fairlane.reproduce.robustness_output import CLAUSES, PICTURE, check_points, combine, map_robustness
-from fairlane.reproduce.written import written
+from fairlane.reproduce.storing import written
 from fairlane.results.reproduction import ReproductionResults
 from fairlane.tasks.progress import TaskProgress
 from fairlane.tasks.store import Store

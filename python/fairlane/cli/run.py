@@ -27,7 +27,7 @@ from fairlane.controller import control as controlled
 from fairlane.controller.loop import mode_of
 from fairlane.inputs import code
 from fairlane.results.manifest import MANIFEST, seal
-from fairlane.results.store import new_folder
+from fairlane.results.run import new_folder
 from fairlane.scenario.estimate import free_cores
 from fairlane.views import times
 from fairlane.views.control import period_row

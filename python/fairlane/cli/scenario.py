@@ -10,8 +10,8 @@ from typer import Argument, Option
 from fairlane import Scenario, required_virtual_lanes
 from fairlane.cli.command import Answer, Seed, out_option
 from fairlane.cli.options import AllowCode, Assignments, ScenarioFile, refused, report, report_renamed
-from fairlane.fabric import Fabric, read_wiring
-from fairlane.fabric.view import Rails
+from fairlane.fabric.reader import read_wiring
+from fairlane.fabric.view import Fabric, Rails
 from fairlane.inputs.code import listing
 from fairlane.inputs.document import Document
 from fairlane.inputs.registry import used
@@ -161,9 +161,9 @@ def check(
 
 def _check_study(file: Path, assignments: list[str] | None, seed: int | None, *, allow_code: bool) -> Answer:
     """Read a study, try every scenario and treatment, and report what it takes. Nothing is simulated."""
-    from fairlane.study import Study
-    from fairlane.study.cost import cost_of
     from fairlane.study.measured import plan_of
+    from fairlane.study.running import cost_of
+    from fairlane.study.study import Study
 
     own = [] if seed is None else [f"seeds=[{seed}]"]
     with listing() as code, used() as plugins:

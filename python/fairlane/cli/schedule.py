@@ -20,11 +20,13 @@ from fairlane.inputs import code
 from fairlane.placement import PlacementPolicy
 from fairlane.results.schedule import ScheduleResults
 from fairlane.scenario.estimate import machine_cores
-from fairlane.scheduler import Comparison, LoggedJob, PatternMix, compare_allocators, fit_model, load_model, read_log
-from fairlane.scheduler import verify as verified
-from fairlane.scheduler.compare import AWARE, BLIND, CONTIGUOUS
+from fairlane.scheduler.compare import AWARE, BLIND, CONTIGUOUS, Comparison, compare_allocators
 from fairlane.scheduler.machine import Machine
+from fairlane.scheduler.mix import PatternMix
+from fairlane.scheduler.slowdown.forecast import verify as verified
+from fairlane.scheduler.slowdown.model import fit_model, load_model
 from fairlane.scheduler.storing import results_of
+from fairlane.scheduler.swf import LoggedJob, read_log
 from fairlane.slurm import slurm_names
 from fairlane.tasks.measuring import simulating
 from fairlane.tasks.pools import Threads

@@ -12,8 +12,8 @@ from typing import Any, Self
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from fairlane.errors import ResultsError
 from fairlane.plot.style import canvas, headline_of, what_of
-from fairlane.results.errors import ResultsError
 from fairlane.results.run import Run
 
 TITLE_LETTERS_AN_INCH = 9.0  # how many letters of the title of a caller's panel fit on an inch

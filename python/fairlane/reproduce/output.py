@@ -21,7 +21,7 @@ from fairlane.reproduce.running import Done, Outcome, made
 from fairlane.reproduce.storing import meta_of
 from fairlane.reproduce.verdicts import ClaimVerdict, ClauseVerdict, Measured, Verdict
 from fairlane.results.manifest import unseal
-from fairlane.results.repeats import by_name, sentence
+from fairlane.results.notes import by_name, sentence
 from fairlane.results.reproduction import (
     FIGURES,
     META,

@@ -17,7 +17,7 @@ from fairlane.reproduce.running import stored_as
 from fairlane.reproduce.shares import summarised
 from fairlane.reproduce.space import Parameter, space_of
 from fairlane.results.manifest import check_listed, unseal
-from fairlane.results.repeats import by_name, sentence
+from fairlane.results.notes import by_name, sentence
 from fairlane.results.reproduction import (
     DEPENDS,
     MAP,

@@ -20,7 +20,7 @@ from fairlane.reproduce.reseeding import shift
 from fairlane.study.measured import plan_of
 from fairlane.study.method import MEASURE, Method
 from fairlane.study.plan import Plan as Tasks
-from fairlane.study.repeated import repeated
+from fairlane.study.replicates import repeated
 from fairlane.study.sql import Database, QueryError
 from fairlane.study.tables import digest_of_answer
 from fairlane.tasks.executor import Executor

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from fairlane import _core
-from fairlane.fabric import Fabric
+from fairlane.fabric.view import Fabric
 from fairlane.placement import hosts_needed
 from fairlane.power import JobPower
 from fairlane.scenario.models import Job, Placement

@@ -11,8 +11,7 @@ from pydantic_core import to_json
 from tornado.web import HTTPError, RequestHandler
 from typing_extensions import override
 
-from fairlane.errors import FairlaneError
-from fairlane.results.errors import ResultsError
+from fairlane.errors import FairlaneError, ResultsError
 from fairlane.results.live import Found, State, read_live, request_stop
 from fairlane.serve import shell
 from fairlane.serve.access import HEADER, Access, is_local, policy

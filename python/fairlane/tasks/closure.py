@@ -3,7 +3,7 @@
 Read from the files, without importing anything: all workers find the same. An import inside a function counts, one
 for type checkers does not; nor do ``fairlane.plot`` and ``fairlane.views``, which show results and are imported by
 their methods ``plot``, ``draw`` and ``_repr_html_`` only. Names that a package imports when they are first used (PEP
-562), and functions that are named by a text as ``"fairlane.study.work:simulate"``, are followed too.
+562), and functions that are named by a text as ``"fairlane.study.pinned:simulate"``, are followed too.
 """
 
 import ast

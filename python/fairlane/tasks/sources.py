@@ -12,7 +12,7 @@ from pathlib import Path
 from fairlane.inputs.registry import code_of_packages
 from fairlane.tasks.closure import code
 
-STUDY = ("fairlane.study.work", "fairlane.study.measured", "fairlane.study.method")
+STUDY = ("fairlane.study.pinned", "fairlane.study.measured", "fairlane.study.method")
 """The modules of the functions that the tasks of studies name."""
 _CONTROLLERS = "fairlane.controller"
 

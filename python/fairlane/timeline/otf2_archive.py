@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 import polars as pl
 
-from fairlane.results.errors import ResultsError, writing
+from fairlane.errors import ResultsError, writing
 from fairlane.timeline.build import SENDS, Timelines
 from fairlane.timeline.names import mpi_name
 

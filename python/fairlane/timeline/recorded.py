@@ -9,7 +9,7 @@ from fairlane.analysis.again import KEPT, Again
 from fairlane.analysis.record import Span
 from fairlane.engine import Engine
 from fairlane.engine.tables import frame
-from fairlane.results.errors import ResultsError
+from fairlane.errors import ResultsError
 from fairlane.results.manifest import Sealed, create_sealed
 from fairlane.results.parquet import read_tables
 from fairlane.results.run import SCHEMA_VERSION

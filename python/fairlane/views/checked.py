@@ -9,8 +9,8 @@ from fairlane.views.fabric import lanes_text, routes_text
 from fairlane.wording import listed, plural
 
 if TYPE_CHECKING:
-    from fairlane.study import Study
-    from fairlane.study.cost import Cost
+    from fairlane.study.running import Cost
+    from fairlane.study.study import Study
 
 
 def scenario(loaded: Scenario, resolved: Resolved, facts: Mapping[str, Any]) -> Iterator[str]:

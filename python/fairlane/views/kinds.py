@@ -11,11 +11,10 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from fairlane.cables.results import Cables
-from fairlane.errors import Problem, ScenarioError
+from fairlane.errors import Problem, ResultsError, ScenarioError, writing
 from fairlane.gpcnet.results import Gpcnet
 from fairlane.inputs.files import replacing
 from fairlane.results.base import Results
-from fairlane.results.errors import ResultsError, writing
 from fairlane.results.reproduction import ReproductionResults, RobustnessResults
 from fairlane.results.run import Run
 from fairlane.results.schedule import ScheduleResults

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fairlane.scheduler import SlowdownModel
 from fairlane.scheduler.compare import pattern_aware_findings
+from fairlane.scheduler.slowdown.model import SlowdownModel
 from fairlane.views.model import View
 from fairlane.views.tables import Column, Table, change, columns, fixed
 from fairlane.wording import percent, plural

@@ -16,9 +16,9 @@ import numpy.typing as npt
 import polars as pl
 
 from fairlane.engine.tables import PS
+from fairlane.errors import ResultsError
 from fairlane.fabric.places import places_of
 from fairlane.fabric.view import Fabric
-from fairlane.results.errors import ResultsError
 from fairlane.results.run import Run
 from fairlane.results.views import Interference, by_link
 from fairlane.views.heat import HEAT
