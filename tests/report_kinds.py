@@ -33,8 +33,7 @@ from fairlane.results.schedule import ScheduleResults
 from fairlane.results.study import StudyResults
 from fairlane.saturation.plan import OpenLoopOptions, prepared
 from fairlane.saturation.results import Saturation, sweep
-from fairlane.scheduler.compare import compare_allocators
-from fairlane.scheduler.storing import results_of
+from fairlane.scheduler.compare import compare_allocators, results_of
 from fairlane.scheduler.swf import LoggedJob
 from fairlane.study.running import run
 from fairlane.study.study import Study

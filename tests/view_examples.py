@@ -114,7 +114,7 @@ def _prediction() -> View:
 
 def _slowdown() -> View:
     """A model of the package."""
-    return slowdown.view(load_model("torus-128"))
+    return slowdown.model_view(load_model("torus-128"))
 
 
 def _qos() -> View:

@@ -218,7 +218,7 @@ class Simulation:
         self._add_fault("slow_host", at, until, host=host, factor=factor)
 
     def _add_fault(self, kind: str, at: str | int, until: str | int | None, **parameters: Any) -> None:
-        from fairlane.scenario.faults import Fault
+        from fairlane.scenario.observe import Fault
 
         times = {"at": at} if until is None else {"at": at, "until": until}
         written = {key: f"{time} ps" if isinstance(time, int) else time for key, time in times.items()}

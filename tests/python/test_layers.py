@@ -11,7 +11,7 @@ import pytest
 import fairlane
 
 LAYERS = """
-    colours errors limits units wording seeds signals statistics _core otf2_child
+    colours errors units wording seeds signals statistics _core otf2_child
     slurm inputs
     progress
     fabric power qos
@@ -240,7 +240,7 @@ def test_every_rule_finds_what_breaks_it(tmp_path: Path) -> None:
         (tmp_path / name).write_text(text)
     found = sorted(line for rule in RULES for line in rule(Sources(tmp_path)))
     assert found == [
-        "cycle: fairlane.results.run fairlane.results.run",
+        "cycle: fairlane.results.run fairlane.results.store",
         "describes: fairlane.cli: Table",
         "outside: fairlane.plot",
         "outside: fairlane.reproduce.paper",
@@ -248,7 +248,7 @@ def test_every_rule_finds_what_breaks_it(tmp_path: Path) -> None:
         "prints: fairlane.plot",
         "rich: fairlane.plot",
         "typer: fairlane.scenario",
-        "upward (call): fairlane.results.run -> fairlane.plot",
+        "upward (call): fairlane.results.store -> fairlane.plot",
         "upward (types): fairlane.errors -> fairlane.results.run",
         "upward: fairlane.scenario -> fairlane.cli",
     ]

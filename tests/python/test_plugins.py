@@ -28,7 +28,7 @@ from fairlane.results.run import load_run
 from fairlane.scenario import schema
 from fairlane.study.plan import plan
 from fairlane.study.study import Study
-from fairlane.tasks.sources import code_digest, sources
+from fairlane.tasks.closure import code_digest, sources
 from fairlane.workload import WORKLOADS
 from own_code import CODE, STUDY, scenario
 from pictures import assert_drawn

@@ -20,8 +20,7 @@ from fairlane.results.culprit import HINT
 from fairlane.results.views import by_link
 from fairlane.views import kinds as views
 from fairlane.views.model import Chart, Custom, View
-from fairlane.views.packing import pack, unpack
-from fairlane.views.page import page
+from fairlane.views.page import pack, page, unpack
 from fairlane.views.rows import box_numbers
 from fairlane.views.run.fabric import order_of
 from made_runs import latencies, make_run

@@ -20,10 +20,10 @@ from fairlane.inputs import code
 from fairlane.models.validation import lognormal_interval
 from fairlane.results import notes
 from fairlane.results.manifest import MANIFEST
+from fairlane.tasks.closure import STUDY
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.pools import open_pool
 from fairlane.tasks.progress import TaskProgress
-from fairlane.tasks.sources import STUDY
 from fairlane.tasks.store import Store
 
 RUNS = "runs"

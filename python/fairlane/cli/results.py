@@ -17,7 +17,7 @@ from fairlane.serve.server import serve as start_server
 from fairlane.views import comparison
 from fairlane.views import kinds as views
 from fairlane.views import query as answers
-from fairlane.views.look import Look
+from fairlane.views.style import Look
 
 FILE = "report.html"
 _COMPARED = (

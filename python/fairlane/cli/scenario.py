@@ -20,8 +20,8 @@ from fairlane.placement import measure
 from fairlane.placement.metrics import switches_at
 from fairlane.scenario.starter import Choice, starter
 from fairlane.slurm import compress, expand, slurm_names
-from fairlane.views import checked as views
-from fairlane.views.files import write
+from fairlane.views import lines as views
+from fairlane.views.kinds import write
 
 
 def init(
@@ -156,7 +156,7 @@ def check(
         "plugins": plugins,
         "notes": resolved.notes,
     }
-    return Answer(facts, views.scenario(loaded, resolved, facts))
+    return Answer(facts, views.checked_scenario(loaded, resolved, facts))
 
 
 def _check_study(file: Path, assignments: list[str] | None, seed: int | None, *, allow_code: bool) -> Answer:
@@ -170,7 +170,7 @@ def _check_study(file: Path, assignments: list[str] | None, seed: int | None, *,
         loaded = Study.load(file, set=[*(assignments or ()), *own], allow_code=allow_code)
         cost = cost_of(plan_of(loaded))
     facts = {"study": loaded.name, **asdict(cost), "code": [str(one) for one in code], "plugins": plugins}
-    return Answer(facts, views.study(loaded, cost, facts))
+    return Answer(facts, views.checked_study(loaded, cost, facts))
 
 
 def place(

@@ -27,7 +27,7 @@ from fairlane.saturation.results import Saturation
 from fairlane.study.running import run
 from fairlane.study.study import Study
 from fairlane.tasks.store import Store
-from fairlane.views import times
+from fairlane.views import lines
 from fairlane.views.kinds import draw, view_of
 
 
@@ -69,7 +69,7 @@ def study(
         raise
     report_damaged(found.meta.recomputed, found.folder)
     tables = {name: table for name, table in found.tables().items() if name not in ("runs", "periods")}
-    time = list(times.of_study(found.meta.profile)) if profile else []
+    time = list(lines.times_of_study(found.meta.profile)) if profile else []
     return Answer(
         {"folder": found.folder, **found.meta.model_dump(), **tables},
         [view, *time],

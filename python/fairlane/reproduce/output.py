@@ -31,7 +31,7 @@ from fairlane.results.reproduction import (
     write_figures,
 )
 from fairlane.study.sql import QueryError
-from fairlane.tasks.sources import sources
+from fairlane.tasks.closure import sources
 from fairlane.views.kinds import view_of, write_pictures
 from fairlane.views.model import View
 from fairlane.wording import plural, seconds, significant

@@ -19,8 +19,8 @@ from fairlane.reproduce.judging import Judged, judged
 from fairlane.reproduce.planning import Plan, plan_of
 from fairlane.reproduce.running import Done, Outcome, perform
 from fairlane.reproduce.verdicts import ClaimVerdict, joined, over_replicates
+from fairlane.tasks.closure import sources
 from fairlane.tasks.executor import Executor
-from fairlane.tasks.sources import sources
 from fairlane.tasks.task import digest_of
 
 CHEAP_S = 600.0

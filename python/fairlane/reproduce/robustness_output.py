@@ -27,10 +27,10 @@ from fairlane.results.reproduction import (
     RobustnessResults,
     seal_reproduction,
 )
+from fairlane.tasks.closure import sources
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.pools import open_pool
 from fairlane.tasks.progress import TaskProgress
-from fairlane.tasks.sources import sources
 from fairlane.tasks.store import Store
 from fairlane.views.kinds import view_of, write_pictures
 from fairlane.wording import percent, plural, seconds

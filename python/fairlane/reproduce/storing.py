@@ -10,7 +10,7 @@ from fairlane.reproduce.bands import band_of
 from fairlane.reproduce.folder import PaperTable
 from fairlane.reproduce.verdicts import ClaimVerdict, ClauseVerdict, Measured, Verdict
 from fairlane.results.reproduction import ClaimResult, ClauseResult, Number, ReproductionMeta
-from fairlane.tasks.sources import sources
+from fairlane.tasks.closure import sources
 
 
 def written(one: ClaimVerdict) -> dict[str, object]:

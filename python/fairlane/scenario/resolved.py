@@ -15,8 +15,7 @@ from fairlane.workload.builder import Injection
 
 if TYPE_CHECKING:
     from fairlane.scenario.estimate import Estimate
-    from fairlane.scenario.observe import SwitchCounters
-    from fairlane.scenario.until import Until
+    from fairlane.scenario.observe import SwitchCounters, Until
 
 BACKGROUND = "background jobs"
 """The name of all jobs of the table ``background`` as one aggressor."""

@@ -33,7 +33,7 @@ from fairlane.inputs.table import Table
 from fairlane.results import notes
 from fairlane.results.derive import interval
 from fairlane.results.notes import sentence
-from fairlane.scenario.until import Share
+from fairlane.scenario.observe import Share
 from fairlane.statistics import SPREAD, Estimate, over_replicates, spread
 from fairlane.study.conditions import condition_of
 from fairlane.wording import fine_percent, listed, percent, plural

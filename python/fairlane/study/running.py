@@ -22,11 +22,11 @@ from fairlane.study.plan import ComparedPlan, Plan
 from fairlane.study.replicates import repeated
 from fairlane.study.study import Study
 from fairlane.study.table import RUN_TABLES
+from fairlane.tasks.closure import STUDY as TASKS
 from fairlane.tasks.cluster import find, start_slurm
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.pools import Pool, affordable, open_pool
 from fairlane.tasks.progress import TaskProgress
-from fairlane.tasks.sources import STUDY as TASKS
 from fairlane.tasks.store import Store
 from fairlane.tasks.task import Task
 from fairlane.wording import listed, plural

@@ -21,7 +21,7 @@ from fairlane.errors import FairlaneError, ResultsError, writing
 from fairlane.inputs.files import MOST_STORED, parse_json, read_bytes
 from fairlane.results.manifest import Kind, seal, unseal
 from fairlane.results.run import is_folder_of, new_folder
-from fairlane.tasks.sources import sources
+from fairlane.tasks.closure import sources
 from fairlane.tasks.task import Computable, Outcome
 
 SCHEMA_VERSION = 2

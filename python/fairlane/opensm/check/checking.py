@@ -9,7 +9,6 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.forwarding import read_entries
 from fairlane.fabric.reader import read_wiring
 from fairlane.inputs.files import read_text, reading
-from fairlane.limits import HANG_S
 from fairlane.opensm.check.layout import Layout, layout_of
 from fairlane.opensm.check.paths import compare_paths, compare_routes, for_subnet, members, read_routes
 from fairlane.opensm.check.ports import EXPORTED, OPENSM, Compared, Difference, compare_ports
@@ -19,6 +18,7 @@ from fairlane.opensm.options import REVERT, read_options
 from fairlane.opensm.policy import read_policy, write_policy
 from fairlane.opensm.scenario_qos import PACKET
 from fairlane.opensm.settings import SHARES_FILE, Settings, differ, read_shares, shares_of, shown
+from fairlane.signals import HANG_S
 
 
 def compare_shares(settings: Settings, exported: Path) -> tuple[int, Compared]:

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairlane.errors import Problem, RunError, ScenarioError
-from fairlane.limits import HANG_S
-from fairlane.signals import deferred_signals
+from fairlane.signals import HANG_S, deferred_signals
 
 PACKAGES: Mapping[str, str] = {
     "opensm": "opensm",

@@ -23,11 +23,11 @@ from fairlane.results.run import Run
 from fairlane.results.views import Interference, by_link
 from fairlane.views.heat import HEAT
 from fairlane.views.model import Custom
-from fairlane.views.packing import pack, smallest
+from fairlane.views.page import pack, smallest
 from fairlane.views.run.interference import sentence as about
 from fairlane.views.run.ports import busiest, stalled
 from fairlane.views.run.series import Series
-from fairlane.views.scales import DECADES, FEW_LARGE
+from fairlane.views.style import DECADES, FEW_LARGE
 
 Floats = npt.NDArray[np.float64]
 
