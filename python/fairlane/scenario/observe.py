@@ -1,4 +1,4 @@
-"""The tables ``observe``, ``until`` and ``faults``: what is measured besides, when a run ends, and what breaks in it."""
+"""The tables ``observe``, ``until`` and ``faults``: what is measured besides, when a run ends, what breaks in it."""
 
 from typing import Annotated, Any, Literal, Self
 

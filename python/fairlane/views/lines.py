@@ -1,4 +1,4 @@
-"""Lines of text that commands print: checks of scenarios and studies, times of simulations, names that inputs can use."""
+"""Lines of text that commands print: checks of scenarios and studies, times of simulations, names for inputs."""
 
 import re
 from collections.abc import Iterator, Mapping
