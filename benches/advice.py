@@ -18,9 +18,8 @@ from time import process_time
 
 import polars as pl
 
-from fairlane.advice import Advice, advise, learn
-from fairlane.advice.alternatives import Check
-from fairlane.advice.model import read_runs
+from fairlane.advice.alternatives import Advice, Check, advise
+from fairlane.advice.model import learn, read_runs
 
 HOME = Path(__file__).parent.parent
 SCENARIO = HOME / "examples" / "advice.toml"

@@ -14,7 +14,8 @@ from typing import Any
 import polars as pl
 
 import fairlane
-from fairlane.saturation import OpenLoopOptions, prepared, sweep
+from fairlane.saturation.plan import OpenLoopOptions, prepared
+from fairlane.saturation.results import sweep
 
 ROOT = Path(__file__).parent.parent
 TABLE = ROOT / "docs" / "data" / "saturation.csv"

@@ -8,7 +8,7 @@ import polars as pl
 
 from fairlane.campaign.cells import KEYS, VALUES, Cells
 from fairlane.campaign.file import CampaignFile
-from fairlane.campaign.predicting import SCHEMA, table
+from fairlane.campaign.simulating import SCHEMA, table
 
 CAMPAIGN = """
 title = "Small machine"

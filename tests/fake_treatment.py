@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
+from fairlane.study.pinned import simulate
 from fairlane.study.treatments import Treatment
-from fairlane.study.work import simulate
 from fairlane.tasks.task import Stopwatch, Task
 
 if TYPE_CHECKING:

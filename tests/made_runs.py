@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from fairlane.results import Run, RunMeta
-from fairlane.results.run import Source
+from fairlane.results.run import Run, RunMeta, Source
 from fairlane.results.schemas import RUN, types
 
 __all__ = ["latencies", "make_run"]

@@ -13,8 +13,8 @@ from fairlane.reproduce.judging import Finding, findings
 from fairlane.reproduce.planning import Options, Plan, plan_of
 from fairlane.reproduce.running import stored_as
 from fairlane.scenario import Scenario
-from fairlane.study import Study
 from fairlane.study.sql import Database
+from fairlane.study.study import Study
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.store import Store
 from small_study import Here

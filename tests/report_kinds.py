@@ -14,7 +14,7 @@ import pytest
 
 import fairlane
 from fairlane import Run, Scenario, cables, gpcnet
-from fairlane.fabric import Fabric
+from fairlane.fabric.view import Fabric
 from fairlane.placement import ALLOCATORS
 from fairlane.results.base import Results
 from fairlane.results.reproduction import (
@@ -31,12 +31,12 @@ from fairlane.results.reproduction import (
 )
 from fairlane.results.schedule import ScheduleResults
 from fairlane.results.study import StudyResults
-from fairlane.saturation import OpenLoopOptions, prepared, sweep
-from fairlane.saturation.results import Saturation
-from fairlane.scheduler import compare_allocators
-from fairlane.scheduler.storing import results_of
+from fairlane.saturation.plan import OpenLoopOptions, prepared
+from fairlane.saturation.results import Saturation, sweep
+from fairlane.scheduler.compare import compare_allocators, results_of
 from fairlane.scheduler.swf import LoggedJob
-from fairlane.study import Study, run
+from fairlane.study.running import run
+from fairlane.study.study import Study
 from report_runs import EVIL, SCENARIO, evil
 from small_study import Here
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from rich.console import Console
 
 from fairlane.cli.terminal import show
-from fairlane.views.look import Look
 from fairlane.views.model import Chart, Custom, View
 from fairlane.views.page import notebook, page
 from fairlane.views.picture import picture
+from fairlane.views.style import Look
 from pictures import assert_drawn
 from report_runs import EVIL
 

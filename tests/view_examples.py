@@ -10,17 +10,17 @@ from tempfile import TemporaryDirectory
 import polars as pl
 
 import fairlane
-from fairlane.analysis import analyze
+from fairlane.analysis.analyze import analyze
 from fairlane.controller import control as controlled
 from fairlane.counters.shared import HotLink
-from fairlane.fabric import Fabric
 from fairlane.fabric.congestion import Root
+from fairlane.fabric.view import Fabric
 from fairlane.opensm.check import Checked, Difference
 from fairlane.pattern import analyse, program_of
 from fairlane.placement import measure
 from fairlane.predict.validation import Comparison
 from fairlane.scenario.models import Job
-from fairlane.scheduler import load_model
+from fairlane.scheduler.slowdown.model import load_model
 from fairlane.views import (
     analysis,
     comparison,
@@ -114,7 +114,7 @@ def _prediction() -> View:
 
 def _slowdown() -> View:
     """A model of the package."""
-    return slowdown.view(load_model("torus-128"))
+    return slowdown.model_view(load_model("torus-128"))
 
 
 def _qos() -> View:

@@ -21,9 +21,10 @@ from PIL import Image
 
 from fairlane.results.study import StudyResults
 from fairlane.statistics import over_replicates
-from fairlane.study import Study, run
 from fairlane.study.conditions import CONDITION, varied, with_condition
-from fairlane.study.replication import over_points
+from fairlane.study.replicates import over_points
+from fairlane.study.running import run
+from fairlane.study.study import Study
 from fairlane.wording import percent, significant, with_half_width
 
 ROOT = Path(__file__).resolve().parent.parent

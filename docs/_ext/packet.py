@@ -7,8 +7,8 @@ from typing import Any
 import altair
 
 from fairlane.colours import THEMES
-from fairlane.views.look import Look
 from fairlane.views.picture import rendered
+from fairlane.views.style import Look
 
 WIRE = 4122 * 8 / 100
 """Wire time of 4 KiB and a header at 100 Gbit/s, ns."""

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fairlane.comparison import compare
     from fairlane.errors import BuildError, FairlaneError, Problem, RunError, ScenarioError
-    from fairlane.fabric import Fabric
+    from fairlane.fabric.view import Fabric
     from fairlane.folders import load, query
     from fairlane.inputs.code import allow_code
-    from fairlane.results import Run
+    from fairlane.results.run import Run
     from fairlane.runner import run
     from fairlane.scenario import Job, Scenario, required_virtual_lanes
     from fairlane.simulation import Simulation
@@ -52,11 +52,11 @@ __all__ = [
 
 _HOME = {
     "BuildError": "fairlane.errors",
-    "Fabric": "fairlane.fabric",
+    "Fabric": "fairlane.fabric.view",
     "FairlaneError": "fairlane.errors",
     "Job": "fairlane.scenario",
     "Problem": "fairlane.errors",
-    "Run": "fairlane.results",
+    "Run": "fairlane.results.run",
     "RunError": "fairlane.errors",
     "Scenario": "fairlane.scenario",
     "ScenarioError": "fairlane.errors",

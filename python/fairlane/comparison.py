@@ -23,14 +23,16 @@ from fairlane.engine.tables import PS
 from fairlane.errors import Problem, ScenarioError
 from fairlane.folders import load
 from fairlane.inputs.files import parse_toml
-from fairlane.results.latency_batches import BATCHES
+from fairlane.results.latency import BATCHES
 from fairlane.results.milestones import Common, Milestones, common
-from fairlane.results.run import Run
-from fairlane.results.store import SCENARIO, file_of_run
+from fairlane.results.run import SCENARIO, Run, file_of_run
 from fairlane.results.study import StudyResults
 from fairlane.statistics import FALSE_DISCOVERIES, Estimate, beyond_noise, half_width, over_replicates, p_value
-from fairlane.study.replication import outer_unit
+from fairlane.study.replicates import outer_unit
 from fairlane.wording import plural
+
+__all__ = ["Comparison", "Side", "compare", "side_of"]
+
 
 DEFAULT = "default"
 """The treatment of runs without one."""

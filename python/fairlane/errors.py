@@ -5,11 +5,22 @@ The library raises and never prints; the command line turns ``ScenarioError`` in
 
 import errno
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
+
+__all__ = [
+    "BuildError",
+    "FairlaneError",
+    "Problem",
+    "RunError",
+    "ScenarioError",
+    "disk_full",
+    "nearest",
+]
 
 
 def nearest(given: str, allowed: Iterable[str]) -> str | None:
@@ -183,3 +194,22 @@ def require(extra: Literal["predict", "schedule", "dask", "serve", "timeline"]) 
         if error.name is None or error.name.partition(".")[0] != EXTRAS[extra]:
             raise
         raise MissingExtraError(f'{EXTRAS[extra]} is not installed: pip install "fairlane[{extra}]"') from None
+
+
+class ResultsError(FairlaneError, ValueError):
+    """A run's folder that cannot be read or written, or a query that cannot be answered.
+
+    The message names the file or query, what is wrong with it, and what is allowed or nearest.
+    """
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """What goes wrong with a file's disk or folder is a ``ResultsError`` that names it."""
+    from polars.exceptions import PolarsError
+
+    try:
+        yield
+    except (OSError, PolarsError) as error:
+        words = getattr(error, "strerror", None) or error
+        raise ResultsError(f"{path}: cannot be written: {words}") from error

@@ -7,17 +7,16 @@ import polars as pl
 
 from fairlane.cables.results import META as CABLES_META
 from fairlane.cables.results import Cables
+from fairlane.errors import ResultsError
 from fairlane.gpcnet.results import META as GPCNET_META
 from fairlane.gpcnet.results import Gpcnet
-from fairlane.results.errors import ResultsError
-from fairlane.results.query import ask
+from fairlane.results.base import ask
 from fairlane.results.reproduction import MAP as ROBUSTNESS_META
 from fairlane.results.reproduction import META as REPRODUCTION_META
 from fairlane.results.reproduction import ReproductionResults, RobustnessResults, is_reproduction
-from fairlane.results.run import Run
+from fairlane.results.run import Run, load_run
 from fairlane.results.schedule import META as SCHEDULE_META
 from fairlane.results.schedule import ScheduleResults
-from fairlane.results.store import load_run
 from fairlane.results.study import META as STUDY_META
 from fairlane.results.study import StudyResults
 from fairlane.saturation.results import META as SATURATION_META

@@ -23,10 +23,9 @@ times the median. Data that would make it too large are reduced, and the page sa
 
 from pathlib import Path
 
-from fairlane.errors import Problem, ScenarioError
+from fairlane.errors import Problem, ScenarioError, writing
 from fairlane.folders import load
 from fairlane.results.base import Results
-from fairlane.results.errors import writing
 from fairlane.views.kinds import KINDS, view_of
 from fairlane.views.page import page
 

@@ -8,6 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+HANG_S = 1800.0
+"""How long a program may take that takes a second on a machine with nothing else to do, s."""
+
 
 @contextmanager
 def exit_on_sigterm() -> Iterator[None]:

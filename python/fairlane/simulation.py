@@ -22,8 +22,8 @@ from fairlane.wording import html_table, plural
 if TYPE_CHECKING:
     import polars as pl
 
-    from fairlane.results import Run
     from fairlane.results.latency import Latency
+    from fairlane.results.run import Run
     from fairlane.results.tables import Tables
 
 __all__ = ["Simulation"]
@@ -218,7 +218,7 @@ class Simulation:
         self._add_fault("slow_host", at, until, host=host, factor=factor)
 
     def _add_fault(self, kind: str, at: str | int, until: str | int | None, **parameters: Any) -> None:
-        from fairlane.scenario.faults import Fault
+        from fairlane.scenario.observe import Fault
 
         times = {"at": at} if until is None else {"at": at, "until": until}
         written = {key: f"{time} ps" if isinstance(time, int) else time for key, time in times.items()}
@@ -253,7 +253,7 @@ class Simulation:
 
         There are no isolated runs, so ``w`` is null, and no samples of ports nor counters of iterations.
         """
-        from fairlane.results import Run, RunMeta
+        from fairlane.results.run import Run, RunMeta
 
         tables, (started, wall, cpu) = self._tables(), self._started
         meta = RunMeta(

@@ -15,6 +15,9 @@ from typing import Any, Self
 
 from fairlane.errors import Problem, ScenarioError
 
+__all__ = ["can_hold", "compress", "expand", "in_order", "shortened", "slurm_names"]
+
+
 _NAME = re.compile(r"[A-Za-z0-9_.-]+")
 _OTHER = re.compile(r"[^A-Za-z0-9_.-]+")
 _PARTS = re.compile(r"(.*?)(\d*)", re.DOTALL)

@@ -41,8 +41,9 @@ def perform(command: Sequence[str], whole: Path) -> int:
 
     if command[0] not in ("PLAN", "RESUME"):
         return execute(list(command))
-    from fairlane.study import Study, run
     from fairlane.study.plan import plan
+    from fairlane.study.running import run
+    from fairlane.study.study import Study
 
     try:
         if command[0] == "PLAN":

@@ -9,8 +9,7 @@ from scipy import stats
 
 from advised import SCENARIO
 from fairlane import Scenario, runner
-from fairlane.advice import advise
-from fairlane.advice.alternatives import Check, ranked
+from fairlane.advice.alternatives import Check, advise, ranked
 from fairlane.advice.features import change, pace, progress
 from fairlane.advice.model import COVERAGE
 from fairlane.advice.outcomes import link_share, runs_of, weights

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 import advised
-from fairlane.advice import RunTimeModel
 from fairlane.advice.features import COLUMNS, FEATURES, described
+from fairlane.advice.model import RunTimeModel
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.inputs.problems import Problems, validated

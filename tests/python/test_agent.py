@@ -27,7 +27,7 @@ from fairlane.agent.system import AgentError
 from fairlane.agent.twin import Twin
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
-from fairlane.fabric import Cable, Wiring
+from fairlane.fabric.wiring import Cable, Wiring
 from fairlane.slurm import SlurmJob
 from waiting import HANG
 

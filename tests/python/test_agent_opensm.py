@@ -23,8 +23,8 @@ from fairlane.agent.journal import Journal
 from fairlane.agent.system import BackendError
 from fairlane.errors import ScenarioError
 from fairlane.inputs.problems import Problems
-from fairlane.opensm import read_policy
 from fairlane.opensm.check import Sizes, simulated_subnet
+from fairlane.opensm.policy import read_policy
 from possible import no_subnet
 from waiting import HANG
 

@@ -15,7 +15,7 @@ from fairlane.agent.journal import Journal
 from fairlane.agent.system import BackendError
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
-from fairlane.fabric import read_wiring
+from fairlane.fabric.reader import read_wiring
 from fairlane.opensm.check import checking
 from fairlane.opensm.check.layout import layout_of
 from fairlane.opensm.check.query import HIGH, LOW, VL_ARBITRATION, Smp, ask, decode_vlarb

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fairlane import Scenario
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
-from fairlane.fabric import Fabric
+from fairlane.fabric.view import Fabric
 from fairlane.placement import measure
 from fairlane.placement.mapping import HopBytes, Slots, hop_bytes
 from fairlane.placement.metrics import pieces

@@ -11,16 +11,17 @@ import polars as pl
 import pytest
 
 import fairlane
-from fairlane.analysis import Analysis, analyze, by_neighbour
 from fairlane.analysis.again import Again
+from fairlane.analysis.analyze import analyze
+from fairlane.analysis.delays import by_neighbour
 from fairlane.analysis.packets import AHEAD, OWN, delayers
 from fairlane.analysis.record import View, rounds
+from fairlane.analysis.result import Analysis
 from fairlane.analysis.walk import walk
 from fairlane.cli.main import execute
 from fairlane.cli.terminal import show
 from fairlane.engine.tables import marks
-from fairlane.errors import FairlaneError, ScenarioError
-from fairlane.results import ResultsError
+from fairlane.errors import FairlaneError, ResultsError, ScenarioError
 from fairlane.scenario import Resolved
 from fairlane.views.analysis import PAGE, view
 from pictures import assert_drawn

@@ -9,8 +9,9 @@ import polars as pl
 import pytest
 
 from fairlane import Scenario, Simulation, load, query
-from fairlane.cables import Cables, Options, prepared
 from fairlane.cables.measure import Failure, Trunks, of_iterations
+from fairlane.cables.plan import Options, prepared
+from fairlane.cables.results import Cables
 from fairlane.cli.main import execute
 from fairlane.results.milestones import Milestones
 from fairlane.tasks.task import Answer, Stopwatch

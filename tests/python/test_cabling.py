@@ -14,7 +14,11 @@ import pytest
 from fairlane import Scenario
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
-from fairlane.fabric import Fabric, Wiring, compare, read_wiring, survey
+from fairlane.fabric.compare import compare
+from fairlane.fabric.reader import read_wiring
+from fairlane.fabric.survey import survey
+from fairlane.fabric.view import Fabric
+from fairlane.fabric.wiring import Wiring
 from fairlane.reproduce import plan
 from papers import study_of
 

@@ -14,8 +14,8 @@ from fairlane import Scenario, ScenarioError, allow_code
 from fairlane.cli.command import ExitCode
 from fairlane.cli.main import execute
 from fairlane.inputs.code import ENVIRONMENT, Code, asking, listing
-from fairlane.study import Study
 from fairlane.study.plan import plan
+from fairlane.study.study import Study
 from own_code import ran
 from pictures import assert_drawn
 

@@ -15,12 +15,10 @@ import pytest
 
 from fairlane.cli.command import ExitCode
 from fairlane.cli.main import execute
-from fairlane.errors import ScenarioError
+from fairlane.errors import ResultsError, ScenarioError, writing
 from fairlane.inputs import files
 from fairlane.inputs.document import Document
-from fairlane.results.errors import ResultsError, writing
-from fairlane.scheduler import read_log
-from fairlane.scheduler.swf import LoggedJob
+from fairlane.scheduler.swf import LoggedJob, read_log
 from fairlane.workload import trace
 from packing import zstd
 from waiting import HANG_S, LOOP_S

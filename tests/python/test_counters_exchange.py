@@ -17,10 +17,9 @@ from fairlane.counters.base import COUNTERS, PortCounters, since
 from fairlane.counters.reader import located, read_counters, table_of
 from fairlane.counters.simulated import snapshots
 from fairlane.errors import ScenarioError
-from fairlane.fabric import read_wiring
 from fairlane.fabric.identities import nodes_of
-from fairlane.results.run import Run
-from fairlane.results.store import load_run
+from fairlane.fabric.reader import read_wiring
+from fairlane.results.run import Run, load_run
 from port_counters import BASIC, IBQUERYERRORS, PERFQUERY, PROMETHEUS
 
 DATA = Path(__file__).parents[1] / "data" / "fabrics"

@@ -9,7 +9,7 @@ from fairlane.counters.base import Reading
 from fairlane.counters.prometheus import OF_HOSTS
 from fairlane.counters.reader import located, read_counters
 from fairlane.errors import ScenarioError
-from fairlane.fabric import read_wiring
+from fairlane.fabric.reader import read_wiring
 from fairlane.inputs.csv_rows import added_by_paste
 from port_counters import BASIC, IBQUERYERRORS, PERFQUERY, PROMETHEUS, PYTHON_EXPORTER, SYSFS
 

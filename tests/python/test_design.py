@@ -8,8 +8,9 @@ import polars as pl
 import pytest
 
 from fairlane.cli.main import execute
-from fairlane.study import Study, run
 from fairlane.study.design import combinations, dataset, effects
+from fairlane.study.running import run
+from fairlane.study.study import Study
 from small_study import SCENARIO, Here
 
 DESIGN = """

@@ -14,7 +14,7 @@ import pytest
 
 from fairlane.cli.main import execute
 from fairlane.doctor import Check, Section, Status, installation, is_good, machine
-from fairlane.opensm.check import programs as subnet
+from fairlane.opensm.check import simulated as subnet
 from fairlane.scenario import estimate
 from fairlane.testbed import machine as testbed
 
@@ -33,7 +33,7 @@ GOOD_CORE = {
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """No processes of its own: the core answers as a good one."""
     answers = {
-        "core": GOOD_CORE,
+        "build_info": GOOD_CORE,
         "simulate": {"digest": installation.expected_digest(), "packet_hops": 48_746, "seconds": 0.01},
     }
     monkeypatch.setattr(installation, "ask", answers.__getitem__)
@@ -207,7 +207,7 @@ def test_a_machine_without_a_slurm_cluster_is_said_to_have_none(
     script = "".join(f"echo 'squeue: {line}' >&2\n" for line in lines)
     (tmp_path / "squeue").write_text(f"#!/bin/sh\n{script}exit 1\n")
     (tmp_path / "squeue").chmod(0o755)
-    monkeypatch.setattr("fairlane.opensm.check.programs.search_path", lambda: str(tmp_path))
+    monkeypatch.setattr("fairlane.opensm.check.simulated.search_path", lambda: str(tmp_path))
     found = machine.check("squeue", machine.PROGRAMS["squeue"])
     assert found.status is Status.MISSING
     assert found.found == f"{tmp_path / 'squeue'}: no Slurm cluster is configured on this machine"

@@ -23,8 +23,8 @@ from fairlane.scenario.estimate import (
     seconds_text,
 )
 from fairlane.scenario.models import Job
-from fairlane.study import Study
 from fairlane.study.plan import plan
+from fairlane.study.study import Study
 from fairlane.tasks.pools import affordable
 from fairlane.workload import WORKLOADS, JobScript, Rank, Workload
 from fairlane.workload.counting import Tally, counted

@@ -8,8 +8,9 @@ import pytest
 import fairlane
 from fairlane import Scenario
 from fairlane.cli.main import execute
-from fairlane.results import load_run
-from fairlane.study import Study, run
+from fairlane.results.run import load_run
+from fairlane.study.running import run
+from fairlane.study.study import Study
 from pictures import assert_drawn
 from small_study import Here
 

@@ -14,11 +14,13 @@ from hypothesis import strategies as st
 
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
-from fairlane.fabric import Cable, Fabric, Wiring, read_wiring
-from fairlane.fabric.export import FORMATS, ibnetdiscover, wiring_of
-from fairlane.fabric.export.ibsim import write_ibsim
+from fairlane.fabric.export import FORMATS, infiniband, wiring_of
+from fairlane.fabric.export.infiniband import write_ibsim
 from fairlane.fabric.identities import numbered
+from fairlane.fabric.reader import read_wiring
 from fairlane.fabric.table import FabricTable
+from fairlane.fabric.view import Fabric
+from fairlane.fabric.wiring import Cable, Wiring
 from fairlane.slurm import expand
 
 DATA = Path(__file__).parents[1] / "data" / "fabrics"
@@ -211,7 +213,7 @@ def test_names_that_a_format_cannot_hold_are_refused(name: str, host: str, words
 
 
 def test_lids_that_a_subnet_does_not_have_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ibnetdiscover, "LARGEST_LID", 5)
+    monkeypatch.setattr(infiniband, "LARGEST_LID", 5)
     for hosts, notes in ((4, []), (5, ["LIDs go up to 6, and a subnet of InfiniBand has 5: more than one is needed"])):
         names = [f"h{number}" for number in range(hosts)]
         wiring = Wiring(tuple(names), tuple(Cable((name, "s")) for name in names))

@@ -12,8 +12,9 @@ import pytest
 
 from fairlane import Scenario, Simulation
 from fairlane.cli.main import execute
-from fairlane.fabric import Cable, Fabric, Wiring, survey
-from fairlane.fabric.view import columns
+from fairlane.fabric.survey import survey
+from fairlane.fabric.view import Fabric, columns
+from fairlane.fabric.wiring import Cable, Wiring
 from fairlane.inputs.parameters import entries
 
 FAT_TREES = [example for example in entries("topology")["fat_tree"].schema["examples"] if "preset" not in example]

@@ -10,7 +10,7 @@ import pytest
 from fairlane import Scenario, Simulation
 from fairlane.cli.main import execute
 from fairlane.errors import BuildError, ScenarioError
-from fairlane.fabric import Fabric
+from fairlane.fabric.view import Fabric
 from fairlane.inputs.parameters import entries
 from pictures import assert_drawn
 

@@ -14,8 +14,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import fairlane
-from fairlane.errors import ScenarioError
-from fairlane.results import ResultsError, Run
+from fairlane.errors import ResultsError, ScenarioError
+from fairlane.results.run import Run
 from fairlane.results.schemas import RUN, types
 from pictures import assert_drawn
 from samples import TREE

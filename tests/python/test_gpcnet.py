@@ -11,11 +11,11 @@ import pytest
 
 from fairlane import Scenario, ScenarioError, load, query
 from fairlane.cli.main import execute
-from fairlane.gpcnet import TESTS, Gpcnet, Options, Plan, prepared
+from fairlane.errors import ResultsError
 from fairlane.gpcnet.measure import Trial
-from fairlane.gpcnet.plan import divided
+from fairlane.gpcnet.plan import TESTS, Options, Plan, divided, prepared
+from fairlane.gpcnet.results import Gpcnet
 from fairlane.inputs.parameters import Entry, entries
-from fairlane.results.errors import ResultsError
 from fairlane.tasks.task import Answer, Stopwatch
 from fairlane.views.kinds import view_of
 from pictures import assert_drawn

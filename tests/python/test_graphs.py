@@ -8,8 +8,9 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import shortest_path
 
 from fairlane import Scenario
-from fairlane.fabric import Fabric
-from fairlane.saturation import OpenLoopOptions, prepared, sweep
+from fairlane.fabric.view import Fabric
+from fairlane.saturation.plan import OpenLoopOptions, prepared
+from fairlane.saturation.results import sweep
 
 Q, HOSTS = 5, 4
 """The Slim Fly on the Hoffman-Singleton graph: 50 switches of 4 hosts, with 7 cables to others each."""

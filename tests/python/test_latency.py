@@ -11,8 +11,7 @@ import polars as pl
 import pytest
 
 from fairlane import Scenario, ScenarioError, Simulation, _core, load
-from fairlane.results.latency import QUANTILES, Latency, summarize
-from fairlane.results.latency_batches import Look, intervals
+from fairlane.results.latency import QUANTILES, Latency, Look, intervals, summarize
 from fairlane.runner import run
 from fairlane.scenario.resolved import injection_of
 from fairlane.workload import JobScript, OpenLoop

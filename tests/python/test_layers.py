@@ -11,7 +11,7 @@ import pytest
 import fairlane
 
 LAYERS = """
-    colours errors limits units wording seeds signals statistics _core otf2_child
+    colours errors units wording seeds signals statistics _core otf2_child
     slurm inputs
     progress
     fabric power qos

@@ -17,9 +17,8 @@ from pydantic import ValidationError
 import fairlane
 from fairlane import Run, Scenario, load
 from fairlane.cli.main import execute
-from fairlane.errors import RunError
+from fairlane.errors import ResultsError, RunError
 from fairlane.results import live
-from fairlane.results.errors import ResultsError
 from fairlane.results.live import Found, LiveFolder, State, live_folder, read_live, request_stop, stored_name
 from fairlane.runner import live as recorder
 from fairlane.runner.live import Pace

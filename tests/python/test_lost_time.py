@@ -14,8 +14,7 @@ import fairlane
 from fairlane.cli.main import execute
 from fairlane.engine import Engine
 from fairlane.results.culprit import HINT, LostTime, headline, largest
-from fairlane.results.run import Run
-from fairlane.results.store import load_run
+from fairlane.results.run import Run, load_run
 from fairlane.runner.experiment import Experiment
 from fairlane.scenario.resolved import BACKGROUND
 from fairlane.study.running import _without_effect

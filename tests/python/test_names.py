@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from fairlane import Run, Scenario, load
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
-from fairlane.fabric import Fabric
+from fairlane.fabric.view import Fabric
 from fairlane.inputs import hosts
 from fairlane.plot.fabric.parts import cut
 from fairlane.results.views import by_link

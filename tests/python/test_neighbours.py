@@ -6,9 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairlane.advice import neighbours
 from fairlane.advice.allocations import NodeMap, moment, read_allocations
-from fairlane.advice.sharing import Bundles
+from fairlane.advice.sharing import Bundles, neighbours
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 

@@ -12,7 +12,7 @@ import pytest
 import reference
 
 import fairlane
-from fairlane.fabric import Fabric
+from fairlane.fabric.view import Fabric
 from fairlane.inputs.parameters import BUILT_IN, entries
 from fairlane.names import entries_of
 from fairlane.qos import STRATEGIES

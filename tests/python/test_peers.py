@@ -8,8 +8,7 @@ import pytest
 
 from fairlane import Simulation
 from fairlane.fabric.view import columns
-from fairlane.study import Study
-from fairlane.study.study import Point
+from fairlane.study.study import Point, Study
 from fairlane.workload.point_to_point import PingPong
 
 ROOT = Path(__file__).parent.parent.parent

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlane.errors import ScenarioError
-from fairlane.fabric import Fabric
+from fairlane.fabric.view import Fabric
 from fairlane.inputs.problems import Problems
 from fairlane.placement import LIST, PLACEMENTS, Communication, PlacementPolicy, Request, entries, fill, hosts_needed
 from fairlane.placement.box import named_shape

@@ -16,12 +16,11 @@ from matplotlib.patches import Rectangle
 import fairlane
 from fairlane.cli.main import execute
 from fairlane.colours import THEMES
+from fairlane.errors import ResultsError
 from fairlane.plot import draw_into
-from fairlane.plot.panels import figure_of
-from fairlane.plot.runs import interference, slowdown
+from fairlane.plot.runs import figure_of, interference, slowdown
 from fairlane.plot.style import INK, darken, styled
-from fairlane.results import ResultsError
-from fairlane.views.look import Look
+from fairlane.views.style import Look
 from made_runs import make_run
 from pictures import assert_drawn, assert_texts_fit
 from report_runs import simulated

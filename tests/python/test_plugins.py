@@ -24,11 +24,11 @@ from fairlane.inputs.code import ENVIRONMENT
 from fairlane.inputs.registry import Named, Registry
 from fairlane.placement import PLACEMENTS
 from fairlane.placement.mapping import MAPPINGS
-from fairlane.results import load_run
+from fairlane.results.run import load_run
 from fairlane.scenario import schema
-from fairlane.study import Study
 from fairlane.study.plan import plan
-from fairlane.tasks.sources import code_digest, sources
+from fairlane.study.study import Study
+from fairlane.tasks.closure import code_digest, sources
 from fairlane.workload import WORKLOADS
 from own_code import CODE, STUDY, scenario
 from pictures import assert_drawn

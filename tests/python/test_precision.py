@@ -13,7 +13,7 @@ from fairlane.engine.tables import Work
 from fairlane.results.milestones import common, milestones
 from fairlane.runner import run
 from fairlane.runner.precision import Precision
-from fairlane.scenario.until import Until
+from fairlane.scenario.observe import Until
 from samples import TREE
 
 MS = 10**9

@@ -20,8 +20,9 @@ from fairlane.agent.apply import Applier, ApplyConfig
 from fairlane.agent.system import BackendError
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
-from fairlane.fabric import read_wiring
-from fairlane.opensm import export, read_policy
+from fairlane.fabric.reader import read_wiring
+from fairlane.opensm.export import export
+from fairlane.opensm.policy import read_policy
 from fairlane.slurm import expand, slurm_names
 from possible import no_slurm
 from waiting import wait_for

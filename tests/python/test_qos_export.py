@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 from fairlane import Scenario
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
-from fairlane.fabric import read_wiring
-from fairlane.opensm import Exported, Settings, export, qos_table, read_options, read_policy
-from fairlane.opensm.options import write_options
-from fairlane.opensm.policy import write_policy
-from fairlane.opensm.ports import hosts_of_groups
+from fairlane.fabric.reader import read_wiring
+from fairlane.opensm.export import Exported, export
+from fairlane.opensm.nodes import hosts_of_groups
+from fairlane.opensm.options import read_options, write_options
+from fairlane.opensm.policy import read_policy, write_policy
+from fairlane.opensm.scenario_qos import qos_table
+from fairlane.opensm.settings import Settings
 
 DATA = Path(__file__).parents[1] / "data" / "fabrics"
 VLARB = {"name": "vlarb", "high_limit": 10, "vlarb_high": [[3, 64]], "vlarb_low": [[0, 8], [1, 16], [2, 32]]}

@@ -13,7 +13,8 @@ import pytest
 from fairlane import Scenario, ScenarioError, run
 from fairlane.advice.question import ask
 from fairlane.cli.main import execute
-from fairlane.fabric import Fabric, compare
+from fairlane.fabric.compare import compare
+from fairlane.fabric.view import Fabric
 from fairlane.pattern import observe, program_of
 from fairlane.placement import measure
 from fairlane.placement.mapping import HopBytes, Slots

@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlane import Scenario, gpcnet, saturation
-from fairlane.cables import Options, prepared, survey
+from fairlane.cables.plan import Options, prepared
+from fairlane.cables.results import survey
 from fairlane.cli.main import execute
-from fairlane.results.repeats import distinct, repeated
+from fairlane.results.notes import distinct, repeated
 from fairlane.views.kinds import view_of
 
 pytestmark = pytest.mark.usefixtures("here")

@@ -9,7 +9,7 @@ import pytest
 from fairlane.cli.main import execute
 from fairlane.reproduce.folder import Claim
 from fairlane.reproduce.judging import Judged
-from fairlane.reproduce.rounds import Ledger
+from fairlane.reproduce.replicating import Ledger
 from fairlane.reproduce.running import Done
 from fairlane.reproduce.verdicts import ClaimVerdict, over_replicates
 from replicated import answers, claim_of, finding, run, verdict, write_paper

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from fairlane.study.replication import PACE, estimate, outer_unit, over_points
+from fairlane.study.replicates import PACE, estimate, outer_unit, over_points
 from fairlane.views.tables import with_interval
 from fairlane.wording import seconds
 

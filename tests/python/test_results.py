@@ -15,19 +15,12 @@ import pytest
 import fairlane.views.run.interference
 from fairlane import Scenario, query, runner
 from fairlane.engine.tables import EngineTables, Work, frame
-from fairlane.results import (
-    Interference,
-    ResultsError,
-    Run,
-    RunMeta,
-    derive,
-    load_run,
-)
+from fairlane.errors import ResultsError
+from fairlane.results import derive
 from fairlane.results.derive import JobLabel
 from fairlane.results.parquet import read_parquet
-from fairlane.results.run import SCHEMA_VERSION, Source
-from fairlane.results.store import new_folder
-from fairlane.results.views import by_link
+from fairlane.results.run import SCHEMA_VERSION, Run, RunMeta, Source, load_run, new_folder
+from fairlane.results.views import Interference, by_link
 from fairlane.wording import percent, seconds, short_percent
 from fake_engine import MS, FakeEngine, fake_links, table
 from report_runs import printed

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 import fairlane
-from fairlane.analysis import roots
+from fairlane.analysis.links import roots
 from fairlane.cli.main import execute
-from fairlane.fabric.congestion import BUSY, Port, trees
-from fairlane.fabric.speeds import mixed_speeds, usual_bandwidth
+from fairlane.fabric.congestion import BUSY, Port, mixed_speeds, trees, usual_bandwidth
 from fairlane.results.views import by_link
 
 STALLS, BUSY_LINK = (0.3, 0.6), (0.95, 0.0)  # shares of time: active, stalled

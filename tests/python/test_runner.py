@@ -20,8 +20,8 @@ from rich.console import Console
 import fairlane
 import fairlane.plot  # before the boundary is replaced
 from fairlane import runner
-from fairlane.errors import RunError
-from fairlane.results import ResultsError, Run, load_run
+from fairlane.errors import ResultsError, RunError
+from fairlane.results.run import Run, load_run
 from fairlane.runner import experiment
 from fairlane.runner.progress import Bars, Gauge, Lines
 from fake_engine import MS, FakeEngine, fake_links

@@ -9,10 +9,11 @@ import pytest
 
 from fairlane import Scenario, ScenarioError, Simulation, load, query
 from fairlane.cli.main import execute
-from fairlane.results.errors import ResultsError
+from fairlane.errors import ResultsError
 from fairlane.results.latency import QUANTILES
-from fairlane.saturation import ACCEPTED_IN_FULL, OpenLoopOptions, Saturation, loads_of, prepared, sweep
 from fairlane.saturation.measure import Measurement
+from fairlane.saturation.plan import OpenLoopOptions, loads_of, prepared
+from fairlane.saturation.results import ACCEPTED_IN_FULL, Saturation, sweep
 from fairlane.statistics import FEWEST
 from fairlane.tasks.task import Answer, Stopwatch
 from pictures import assert_drawn

@@ -11,10 +11,10 @@ from fairlane.reproduce.planning import Prepared
 from fairlane.reproduce.running import perform, stored_as
 from fairlane.results.schemas import STUDY, types
 from fairlane.scenario import Scenario
-from fairlane.study import Study
 from fairlane.study.plan import ComparedPlan
 from fairlane.study.plan import plan as plan_study
 from fairlane.study.sql import Database
+from fairlane.study.study import Study
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.store import Store
 from papers import held, tables_of

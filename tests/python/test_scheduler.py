@@ -11,9 +11,13 @@ from hypothesis import strategies as st
 
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
-from fairlane.fabric import Fabric, read_wiring
+from fairlane.fabric.reader import read_wiring
+from fairlane.fabric.view import Fabric
 from fairlane.placement import PLACEMENTS, Communication
-from fairlane.scheduler import LoggedJob, PatternMix, Schedule, metrics_of, read_log, replay
+from fairlane.scheduler.compare import metrics_of
+from fairlane.scheduler.easy import Schedule, replay
+from fairlane.scheduler.mix import PatternMix
+from fairlane.scheduler.swf import LoggedJob, read_log
 from fairlane.slurm import expand, slurm_names
 
 LOG = Path(__file__).parents[1] / "data" / "jobs" / "nasa-ipsc-1993-first-400.swf.gz"

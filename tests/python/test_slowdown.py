@@ -10,27 +10,26 @@ from hypothesis import strategies as st
 
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
-from fairlane.fabric import Fabric
 from fairlane.fabric.table import FabricTable
+from fairlane.fabric.view import Fabric
 from fairlane.models.validation import ErrorMetrics
 from fairlane.pattern import judge, observe, program_of
 from fairlane.placement import PLACEMENTS
 from fairlane.scenario.models import Job
-from fairlane.scheduler import (
-    Forecast,
-    LoggedJob,
-    PatternMix,
-    compare_allocators,
+from fairlane.scheduler.compare import compare_allocators, pattern_aware_findings
+from fairlane.scheduler.easy import replay
+from fairlane.scheduler.mix import PatternMix
+from fairlane.scheduler.slowdown.bench import Bench, Best, Resident, draw_snapshot
+from fairlane.scheduler.slowdown.forecast import Forecast, Neighbourhood, verify
+from fairlane.scheduler.slowdown.model import (
+    contention_matrix,
     fit_model,
     load_model,
-    read_log,
-    replay,
-    verify,
+    neighbour_features,
+    own_features,
+    utilisation_of,
 )
-from fairlane.scheduler.compare import pattern_aware_findings
-from fairlane.scheduler.slowdown.bench import Bench, Best, Resident, draw_snapshot
-from fairlane.scheduler.slowdown.forecast import Neighbourhood
-from fairlane.scheduler.slowdown.model import contention_matrix, neighbour_features, own_features, utilisation_of
+from fairlane.scheduler.swf import LoggedJob, read_log
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.pools import Threads
 from fairlane.tasks.store import Store

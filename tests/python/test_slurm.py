@@ -12,8 +12,10 @@ from fairlane import Scenario
 from fairlane.cli.main import execute
 from fairlane.counters.shared import read_allocation
 from fairlane.errors import ScenarioError
-from fairlane.fabric import Fabric, Wiring, read_wiring
 from fairlane.fabric.export import FORMATS
+from fairlane.fabric.reader import read_wiring
+from fairlane.fabric.view import Fabric
+from fairlane.fabric.wiring import Wiring
 from fairlane.inputs.slurm_jobs import read_job_list
 from fairlane.slurm import SlurmJob, can_hold, compress, expand, in_order
 

@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 import slurm
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
-from fairlane.fabric import Cable, Fabric, Wiring, read_wiring
 from fairlane.fabric.export import FORMATS, wiring_of
-from fairlane.fabric.slurm_yaml import YamlError, parse_yaml
+from fairlane.fabric.reader import read_wiring
+from fairlane.fabric.slurm_topology import YamlError, parse_yaml
 from fairlane.fabric.table import FabricTable
+from fairlane.fabric.view import Fabric
+from fairlane.fabric.wiring import Cable, Wiring
 from fairlane.slurm import expand
 
 DATA = Path(__file__).parents[1] / "data"

@@ -10,25 +10,22 @@ import pytest
 
 from fairlane import Scenario
 from fairlane.errors import ScenarioError
-from fairlane.fabric import Cable, Fabric, Wiring, read_wiring
 from fairlane.fabric.export import FORMATS, wiring_of
-from fairlane.fabric.export.lfts import write_lfts
-from fairlane.fabric.forwarding import read_entries, with_tables
+from fairlane.fabric.export.infiniband import write_lfts
+from fairlane.fabric.forwarding import read_entries, tables_of, with_tables
 from fairlane.fabric.identities import endpoint_lids, endpoints_of
-from fairlane.fabric.routes import tables_of
-from fairlane.opensm import Settings
-from fairlane.opensm.check import programs
-from fairlane.opensm.check.difference import Compared
-from fairlane.opensm.check.effects import compare_shares
+from fairlane.fabric.reader import read_wiring
+from fairlane.fabric.view import Fabric
+from fairlane.fabric.wiring import Cable, Wiring
+from fairlane.opensm.check import simulated
+from fairlane.opensm.check.checking import compare_shares
 from fairlane.opensm.check.layout import GENERATED, layout_of
-from fairlane.opensm.check.paths import compare_paths, for_subnet, members
-from fairlane.opensm.check.ports import compare_ports
+from fairlane.opensm.check.paths import Read, compare_paths, compare_routes, for_subnet, members
+from fairlane.opensm.check.ports import Compared, compare_ports
 from fairlane.opensm.check.query import PortSettings, decode_level, decode_sl2vl, decode_vlarb
-from fairlane.opensm.check.routes import Read, compare_routes
-from fairlane.opensm.fabric_files import FABRIC_FILE, ROUTES_FILE, fabric_files
+from fairlane.opensm.nodes import FABRIC_FILE, ROUTES_FILE, as_ranges, fabric_files
 from fairlane.opensm.policy import Group, Policy, Rule
-from fairlane.opensm.ports import as_ranges
-from fairlane.opensm.shares import LaneShare, read_shares, write_shares
+from fairlane.opensm.settings import LaneShare, Settings, read_shares, write_shares
 from simulated_subnets import RECORDED, TREES, RecordedSubnet, answers, scenario
 
 DATA = Path(__file__).parents[1] / "data" / "fabrics"
@@ -419,7 +416,7 @@ def test_lids_that_end_at_another_port_are_one_difference(loaded: bool, cause: s
 def test_missing_programs_are_named_with_their_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda name, path: None if name in ("opensm", "dump_fts") else path)
     with pytest.raises(ScenarioError, match=r"not installed: opensm, dump_fts.*apt install opensm infiniband-diags"):
-        programs.find_programs()
+        simulated.find_programs()
 
 
 SHARED = {"count": 2, "wiring": "shared"}

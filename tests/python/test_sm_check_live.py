@@ -13,7 +13,7 @@ import tomlkit
 
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
-from fairlane.fabric import read_wiring
+from fairlane.fabric.reader import read_wiring
 from fairlane.opensm.check import check, checking
 from possible import no_subnet
 from simulated_subnets import TREES, exported, scenario

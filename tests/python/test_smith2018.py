@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from fairlane.fabric import Fabric
+from fairlane.fabric.view import Fabric
 from fairlane.reproduce import Judged, Reproduction, plan
 from fairlane.reproduce.papers.smith2018.method import counted
 from fairlane.reproduce.running import Outcome

@@ -13,8 +13,7 @@ import pytest
 
 from fairlane.reproduce.planning import PAPERS
 from fairlane.tasks import closure
-from fairlane.tasks.closure import DRAWING, Code
-from fairlane.tasks.sources import STUDY, code_digest, sources
+from fairlane.tasks.closure import DRAWING, STUDY, Code, code_digest, sources
 from fairlane.tasks.task import files_of
 
 HOME = Path(closure.__file__).parents[1]
@@ -38,7 +37,7 @@ def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Pa
     shutil.copytree(HOME, home, ignore=shutil.ignore_patterns("*.so", "__pycache__", "*.js", "vendor"))
 
     def digest(*entries: str | Path, controller: str | None = None) -> str:
-        monkeypatch.setattr("fairlane.tasks.sources.code", lambda: Code(home))
+        monkeypatch.setattr("fairlane.tasks.closure.code", lambda: Code(home))
         code_digest.cache_clear()
         return sources(*entries, controller=controller)
 

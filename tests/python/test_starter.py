@@ -11,7 +11,7 @@ import pytest
 from fairlane import Scenario
 from fairlane.agent.config import AgentConfig
 from fairlane.cli.main import execute
-from fairlane.fabric import Fabric
+from fairlane.fabric.view import Fabric
 from fairlane.slurm import SlurmJob
 
 ROOT = Path(__file__).parents[2]

@@ -16,10 +16,11 @@ from fairlane import Scenario, runner
 from fairlane.cli.main import execute
 from fairlane.engine.tables import marks
 from fairlane.errors import ScenarioError
-from fairlane.results import StudyResults
-from fairlane.study import Study, run
+from fairlane.results.study import StudyResults
 from fairlane.study.plan import plan
+from fairlane.study.running import run
 from fairlane.study.setting import changes
+from fairlane.study.study import Study
 from fairlane.tasks.task import files_of
 from pictures import assert_drawn
 from small_study import SCENARIO, STUDY

@@ -12,10 +12,11 @@ import pytest
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.scenario.estimate import START
-from fairlane.study import Study, plan, run
-from fairlane.study.cost import cost_of
+from fairlane.study import plan
 from fairlane.study.measured import plan_of
 from fairlane.study.pinned import Pinned, pin
+from fairlane.study.running import cost_of, run
+from fairlane.study.study import Study
 
 pytestmark = pytest.mark.usefixtures("here")
 

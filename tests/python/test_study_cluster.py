@@ -15,8 +15,9 @@ import pytest
 
 import slurm
 from fairlane.errors import RunError, ScenarioError
-from fairlane.results import StudyResults
-from fairlane.study import Study, run
+from fairlane.results.study import StudyResults
+from fairlane.study.running import run
+from fairlane.study.study import Study
 from fairlane.tasks import cluster
 from fairlane.tasks.store import Store
 from possible import no_slurm

@@ -17,7 +17,7 @@ from scipy import stats
 from fairlane.cli.terminal import show
 from fairlane.results.study import StudyMeta, StudyResults
 from fairlane.study.conditions import condition_of, shown, varied, with_condition
-from fairlane.study.replication import EFFECTS, PACE
+from fairlane.study.replicates import EFFECTS, PACE
 from fairlane.views.kinds import view_of
 from fairlane.views.model import Chart
 from fairlane.wording import number, percent, seconds

@@ -16,8 +16,11 @@ import pytest
 
 from fairlane.cli.command import ExitCode
 from fairlane.cli.main import execute
-from fairlane.results import ResultsError, StudyResults
-from fairlane.study import Study, run, treatments
+from fairlane.errors import ResultsError
+from fairlane.results.study import StudyResults
+from fairlane.study import treatments
+from fairlane.study.running import run
+from fairlane.study.study import Study
 from fake_treatment import Fake
 from small_study import CONTROLLED, SCENARIO, STUDY, Here
 

@@ -10,8 +10,9 @@ import fairlane
 from fairlane import Scenario, runner
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
-from fairlane.results import StudyResults
-from fairlane.study import Study, run
+from fairlane.results.study import StudyResults
+from fairlane.study.running import run
+from fairlane.study.study import Study
 from small_study import SCENARIO
 
 pytestmark = pytest.mark.usefixtures("here")

@@ -9,9 +9,10 @@ import polars as pl
 import pytest
 
 from fairlane.results.study import StudyResults
-from fairlane.study import Study, run
 from fairlane.study.plan import Cell, plan
-from fairlane.study.replication import distinct, estimate, outer_unit
+from fairlane.study.replicates import distinct, estimate, outer_unit
+from fairlane.study.running import run
+from fairlane.study.study import Study
 from fairlane.views.kinds import view_of
 
 pytestmark = pytest.mark.usefixtures("here")

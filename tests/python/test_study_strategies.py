@@ -11,8 +11,9 @@ from fairlane.errors import ScenarioError
 from fairlane.qos import STRATEGIES
 from fairlane.results.study import StudyResults
 from fairlane.scenario import Scenario
-from fairlane.study import Study, run
 from fairlane.study.plan import ComparedPlan, plan
+from fairlane.study.running import run
+from fairlane.study.study import Study
 from fairlane.tasks.task import Task, perform, read
 
 pytestmark = pytest.mark.usefixtures("here")

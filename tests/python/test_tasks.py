@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from fairlane.errors import FairlaneError, Problem, RunError, ScenarioError
-from fairlane.results import ResultsError
+from fairlane.errors import FairlaneError, Problem, ResultsError, RunError, ScenarioError
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.pools import Threads
 from fairlane.tasks.store import Store

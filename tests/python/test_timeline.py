@@ -12,11 +12,12 @@ import pytest
 import fairlane
 from fairlane import Scenario
 from fairlane.cli.main import execute
-from fairlane.results import Run
 from fairlane.results.manifest import MANIFEST
-from fairlane.timeline import Timelines, timelines, write_otf2, write_perfetto
-from fairlane.timeline.names import mpi_name
-from fairlane.timeline.otf2_archive import bytes_of
+from fairlane.results.run import Run
+from fairlane.timeline.build import Timelines, timelines
+from fairlane.timeline.otf2_archive import bytes_of, write_otf2
+from fairlane.timeline.perfetto import write_perfetto
+from fairlane.timeline.recorded import mpi_name
 from possible import no_browser, no_otf2_print
 from trace_processor import Session, loaded
 

@@ -17,7 +17,7 @@ import pytest
 
 from fairlane import Scenario, ScenarioError, Simulation
 from fairlane.cli.main import execute
-from fairlane.fabric import Fabric
+from fairlane.fabric.view import Fabric
 from fairlane.pattern import observe, program_of
 from fairlane.scenario.models import Job
 from fairlane.workload import trace

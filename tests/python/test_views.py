@@ -15,10 +15,10 @@ from fairlane.cli.terminal import show
 from fairlane.results.base import Results
 from fairlane.views import kinds as views
 from fairlane.views.charts import Axis, chart, layers
-from fairlane.views.look import Look
 from fairlane.views.model import Chart, View
 from fairlane.views.page import page
 from fairlane.views.picture import picture
+from fairlane.views.style import Look
 from fairlane.views.tables import Bad, Column, Table
 from report_kinds import EXAMPLES, emptied, failures, impact, sweep_results
 from report_runs import EVIL

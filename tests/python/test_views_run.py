@@ -14,14 +14,13 @@ import pytest
 import fairlane.views.run.fabric
 from fairlane import Run
 from fairlane.engine.tables import PS
-from fairlane.fabric import Fabric
 from fairlane.fabric.places import places_of
+from fairlane.fabric.view import Fabric
 from fairlane.results.culprit import HINT
 from fairlane.results.views import by_link
 from fairlane.views import kinds as views
 from fairlane.views.model import Chart, Custom, View
-from fairlane.views.packing import pack, unpack
-from fairlane.views.page import page
+from fairlane.views.page import pack, page, unpack
 from fairlane.views.rows import box_numbers
 from fairlane.views.run.fabric import order_of
 from made_runs import latencies, make_run

@@ -14,7 +14,7 @@ import pytest
 
 import fairlane
 from fairlane.cli.main import execute
-from fairlane.results import ResultsError
+from fairlane.errors import ResultsError
 from fairlane.results.schedule import hosts_as_text, hosts_of_text
 from fairlane.scheduler.compare import BOUND_S
 from fairlane.views.kinds import view_of

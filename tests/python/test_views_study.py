@@ -16,7 +16,7 @@ from fairlane.cli.main import execute
 from fairlane.cli.terminal import show
 from fairlane.results.schemas import STUDY, types
 from fairlane.results.study import StudyResults
-from fairlane.study.replication import over_points
+from fairlane.study.replicates import over_points
 from fairlane.views.kinds import view_of
 from fairlane.views.model import Chart, View
 from fairlane.views.study.tables import usual

@@ -16,7 +16,10 @@ from fairlane.reproduce.judging import Finding
 from fairlane.reproduce.planning import RECORDINGS
 from fairlane.reproduce.running import Called
 from fairlane.scenario.resolve import decide
-from fairlane.scheduler import Forecast, compare_allocators, load_model, read_log
+from fairlane.scheduler.compare import compare_allocators
+from fairlane.scheduler.slowdown.forecast import Forecast
+from fairlane.scheduler.slowdown.model import load_model
+from fairlane.scheduler.swf import read_log
 from fairlane.study.sql import Database
 from fairlane.workload.trace import Trace
 from papers import judged, performed, scenarios, small, stored_tables, study_of, tables_of

@@ -1,7 +1,7 @@
 """Advice: which rails, service level and placement an application had best run with, and a model of run times.
 
 ``alternatives`` simulates the alternatives; ``model`` predicts run times and their intervals from conditions;
-``neighbours`` estimates what the jobs of a whole cluster do to each other.
+``sharing`` estimates what the jobs of a whole cluster do to each other.
 """
 
 from fairlane.advice.alternatives import Advice, advise

@@ -18,12 +18,12 @@ from fairlane.advice.outcomes import Ranking, predict, runs_of
 from fairlane.advice.question import Question, ask
 from fairlane.inputs import code
 from fairlane.models.validation import lognormal_interval
-from fairlane.results import repeats
+from fairlane.results import notes
 from fairlane.results.manifest import MANIFEST
+from fairlane.tasks.closure import STUDY
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.pools import open_pool
 from fairlane.tasks.progress import TaskProgress
-from fairlane.tasks.sources import STUDY
 from fairlane.tasks.store import Store
 
 RUNS = "runs"
@@ -105,7 +105,7 @@ class Advice:
 
     def repeated(self) -> list[str]:
         """That simulations of an alternative repeat another one, in a sentence; nothing if none does."""
-        return repeats.repeated(self.runs, (*_KEYS, "digest"), ["seeds"], "simulation")
+        return notes.repeated(self.runs, (*_KEYS, "digest"), ["seeds"], "simulation")
 
 
 def advise(
@@ -221,7 +221,7 @@ def ranked(question: Question, runs: pl.DataFrame) -> Ranking:
 
 def _interval(runs: pl.DataFrame) -> tuple[float | None, float | None, float | None]:
     """The interval of the runs' times; nothing where one has none. Runs with the same results count once."""
-    runs = repeats.distinct(runs, ("digest",))
+    runs = notes.distinct(runs, ("digest",))
     if not runs.height or runs["run_time_ms"].null_count():
         return None, None, None
     return lognormal_interval(runs["run_time_ms"].to_list(), COVERAGE)

@@ -8,7 +8,7 @@ from itertools import accumulate, product
 from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.fabric import Fabric
+from fairlane.fabric.view import Fabric
 from fairlane.scenario import Resolved, Scenario
 from fairlane.study.pinned import Pinned, pin
 from fairlane.study.plan import decided_of

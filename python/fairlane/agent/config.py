@@ -14,8 +14,8 @@ from fairlane.agent.progress import SSH
 from fairlane.agent.system import FilePath
 from fairlane.controller.base import Controller
 from fairlane.errors import Problem, ScenarioError
-from fairlane.fabric import Wiring
 from fairlane.fabric.table import FabricTable
+from fairlane.fabric.wiring import Wiring
 from fairlane.inputs.document import Document, current_document, override
 from fairlane.inputs.files import write_text
 from fairlane.inputs.problems import Problems

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from fairlane.agent.system import AgentError, LocalServer, ask
 from fairlane.errors import ScenarioError
-from fairlane.limits import HANG_S
+from fairlane.signals import HANG_S
 from fairlane.slurm import SlurmJob, expand, printable
 
 What = Literal["begin", "end"]

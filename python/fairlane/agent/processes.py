@@ -9,7 +9,7 @@ from fairlane.agent.backends import Backend
 from fairlane.agent.config import AgentConfig
 from fairlane.agent.progress import Progress
 from fairlane.errors import Problem, ScenarioError
-from fairlane.fabric import Fabric
+from fairlane.fabric.view import Fabric
 
 
 class Hosts:

@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from fairlane.agent.system import AgentError, LocalServer, ask, call
-from fairlane.limits import HANG_S
 from fairlane.progress import layout
+from fairlane.signals import HANG_S
 
 Key = tuple[str, int]
 """A job and a rank of it."""

@@ -19,7 +19,7 @@ from pydantic import AfterValidator
 
 from fairlane.errors import FairlaneError, Problem, ScenarioError
 from fairlane.inputs.document import Document, current_document
-from fairlane.limits import HANG_S
+from fairlane.signals import HANG_S
 
 
 class AgentError(FairlaneError):

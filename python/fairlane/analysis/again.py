@@ -17,15 +17,13 @@ from typing_extensions import override
 from fairlane.analysis.record import Record, Span, View, spec_of
 from fairlane.engine import Engine
 from fairlane.engine.tables import RECORD, frame, marks
-from fairlane.errors import ScenarioError
+from fairlane.errors import ResultsError, ScenarioError
 from fairlane.inputs.document import Document
-from fairlane.results import Run, derive
-from fairlane.results.errors import ResultsError
+from fairlane.results import derive
 from fairlane.results.manifest import Sealed, create_sealed
 from fairlane.results.parquet import read_tables
-from fairlane.results.run import SCHEMA_VERSION
+from fairlane.results.run import SCENARIO, SCHEMA_VERSION, Run, file_of_run
 from fairlane.results.schemas import ANALYSIS
-from fairlane.results.store import SCENARIO, file_of_run
 from fairlane.runner.experiment import WATCH_S, simulate
 from fairlane.runner.progress import Gauge, display
 from fairlane.scenario import Resolved, Scenario

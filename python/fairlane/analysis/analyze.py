@@ -13,9 +13,8 @@ from fairlane.analysis.neighbours import neighbour_types
 from fairlane.analysis.record import Record, Span, View, extremes, most_delayed, rounds, spans, with_isolated
 from fairlane.analysis.result import Analysis, Stretch, breakdown, calls
 from fairlane.analysis.walk import longest_wait, walk
-from fairlane.errors import Problem, ScenarioError
-from fairlane.results import Run, load_run
-from fairlane.results.errors import ResultsError
+from fairlane.errors import Problem, ResultsError, ScenarioError
+from fairlane.results.run import Run, load_run
 from fairlane.results.views import has_timed_parts
 
 

@@ -12,9 +12,8 @@ import polars as pl
 
 from fairlane.analysis.neighbours import DIRECT, ends
 from fairlane.analysis.record import Record
-from fairlane.fabric import Fabric
-from fairlane.fabric.congestion import Port, Root, trees
-from fairlane.fabric.speeds import PEERS, usual_bandwidth
+from fairlane.fabric.congestion import PEERS, Port, Root, trees, usual_bandwidth
+from fairlane.fabric.view import Fabric
 from fairlane.results.run import Run
 from fairlane.results.views import by_link
 

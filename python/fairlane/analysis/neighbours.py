@@ -17,9 +17,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from fairlane.fabric import Fabric
+from fairlane.errors import ResultsError
 from fairlane.fabric.subtrees import subtrees
-from fairlane.results.errors import ResultsError
+from fairlane.fabric.view import Fabric
 
 DIRECT = ("row link", "column link", "direct link")
 """The types of pairs whose switches are joined by a link of their group."""

@@ -13,11 +13,11 @@ from typing import Any, Self
 import polars as pl
 
 from fairlane.engine.tables import PS, frame
-from fairlane.fabric import Fabric
+from fairlane.errors import ResultsError
+from fairlane.fabric.view import Fabric
 from fairlane.inputs.files import MOST_STORED, parse_json, read_bytes
 from fairlane.results.derive import links
-from fairlane.results.errors import ResultsError
-from fairlane.results.store import RESOLVED, file_of_run
+from fairlane.results.run import RESOLVED, file_of_run
 from fairlane.results.views import iteration_times
 
 

@@ -19,7 +19,7 @@ import polars as pl
 from fairlane.analysis.delays import with_parts
 from fairlane.analysis.packets import by_link, delayers, message_packets
 from fairlane.analysis.record import Record
-from fairlane.results.errors import ResultsError
+from fairlane.errors import ResultsError
 
 Cause = Literal["slow message", "computing", "beginning"]
 """Where a walk ended."""

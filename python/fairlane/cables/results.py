@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 
 from fairlane.cables.measure import Failure, Trunks
 from fairlane.cables.plan import Plan
-from fairlane.results import repeats
+from fairlane.results import notes
 from fairlane.results.base import Results
 from fairlane.results.derive import interval
 from fairlane.results.manifest import Sealed, read_json
@@ -117,7 +117,7 @@ class Cables(Results):
             jobs += [{**key, **job} for job in answer["jobs"]]
         of_runs = pl.DataFrame(runs, schema=types(_SCHEMAS["runs"]))
         of_jobs = pl.DataFrame(jobs, schema=types(_SCHEMAS["jobs"]))
-        once = repeats.distinct(of_runs, _SAME)
+        once = notes.distinct(of_runs, _SAME)
         of_once = of_jobs.join(once, on=("part", "seed"), how="semi", maintain_order="left")
         means = [_slowdown(rows) for _, rows in of_once.group_by(["part", "name"], maintain_order=True)]
         slowdowns = pl.DataFrame(means, schema=types(_SCHEMAS["slowdowns"]))
@@ -125,7 +125,7 @@ class Cables(Results):
 
     def repeated(self) -> list[str]:
         """That runs repeat another one of the same part, in a sentence; nothing if none does."""
-        return repeats.repeated(self.runs, _SAME, ["seeds"])
+        return notes.repeated(self.runs, _SAME, ["seeds"])
 
     @property
     def alike(self) -> int:

@@ -14,9 +14,8 @@ import numpy.typing as npt
 import polars as pl
 
 from fairlane.campaign.cells import Cell
-from fairlane.errors import Problem, ScenarioError
+from fairlane.errors import Problem, ScenarioError, writing
 from fairlane.inputs.files import replacing
-from fairlane.results.errors import writing
 
 MEASURED, PLACEMENTS = "measured.csv", "placements.csv"
 """The files of the tables."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from fairlane.agent.system import call
 from fairlane.campaign.script import Campaign
 from fairlane.errors import Problem, ScenarioError
-from fairlane.limits import HANG_S
+from fairlane.signals import HANG_S
 from fairlane.testbed import machine
 from fairlane.testbed.file import TestbedFile
 from fairlane.testbed.machine import MeasurementError, TestbedError

@@ -19,11 +19,10 @@ from typing import Any
 import polars as pl
 
 from fairlane.campaign.cells import KEYS, Cells
-from fairlane.campaign.predicting import SCHEMA, shown
-from fairlane.campaign.simulating import Model
+from fairlane.campaign.simulating import SCHEMA, Model, shown
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.files import CHECKSUM, checksum, load_sealed, save_sealed, write_text
-from fairlane.tasks.sources import sources
+from fairlane.tasks.closure import sources
 
 FOLDER = "predictions"
 _META, _TABLE = "registration.json", "cells.csv"

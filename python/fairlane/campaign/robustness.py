@@ -14,8 +14,7 @@ import polars as pl
 
 from fairlane.campaign.cells import Cell, Cells
 from fairlane.campaign.comparing import RIGHT, verdict
-from fairlane.campaign.predicting import row_of
-from fairlane.campaign.simulating import Model
+from fairlane.campaign.simulating import Model, row_of
 from fairlane.errors import FairlaneError, Problem
 from fairlane.reproduce.robustness import spread
 from fairlane.reproduce.shares import verdict_of

@@ -12,11 +12,11 @@ from fairlane.campaign import fitting, namespaces, registry, view
 from fairlane.campaign.cells import Cell, Cells
 from fairlane.campaign.comparing import compared
 from fairlane.campaign.file import CampaignFile
-from fairlane.campaign.predicting import predicted
 from fairlane.campaign.reading import read as read_results
 from fairlane.campaign.robustness import mapped
 from fairlane.campaign.script import Options, campaign_of, numbers_of, wanted_of
 from fairlane.campaign.script import write as write_scripts
+from fairlane.campaign.simulating import predicted
 from fairlane.cli.command import Answer, ExitCode, OutFolder, Quiet, out_option, write_table
 from fairlane.cli.options import AllowCode, Resume, Workers, folder_of, one_of, refused, report
 from fairlane.signals import exit_on_sigterm
@@ -25,8 +25,7 @@ from fairlane.tasks.measuring import simulating
 from fairlane.tasks.pools import open_pool
 from fairlane.tasks.store import Store
 from fairlane.testbed.file import TestbedFile
-from fairlane.views.files import write
-from fairlane.views.kinds import write_pictures
+from fairlane.views.kinds import write, write_pictures
 from fairlane.wording import plural
 
 Folder = Annotated[Path, Argument(metavar="DIR", help="Folder of the campaign.")]

@@ -191,8 +191,8 @@ def write_folder(folder: Path, files: Mapping[str, str], option: str) -> None:
 
 def write_table(table: "pl.DataFrame", path: Path) -> None:
     """Writes a table wholly or not at all: Parquet by the file's name, else CSV. Raises ``ResultsError``."""
+    from fairlane.errors import writing
     from fairlane.inputs.files import replacing
-    from fairlane.results.errors import writing
 
     with writing(path), replacing(path) as scratch:
         if path.suffix == ".parquet":

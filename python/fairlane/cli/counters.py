@@ -13,9 +13,10 @@ from fairlane.counters import shared
 from fairlane.counters.base import PortCounters, since
 from fairlane.counters.reader import Located, located, read_counters, table_of
 from fairlane.counters.simulated import snapshots
-from fairlane.fabric import Wiring, read_wiring
-from fairlane.fabric.speeds import mixed_speeds
-from fairlane.results.store import load_run
+from fairlane.fabric.congestion import mixed_speeds
+from fairlane.fabric.reader import read_wiring
+from fairlane.fabric.wiring import Wiring
+from fairlane.results.run import load_run
 from fairlane.views.counters import view
 from fairlane.wording import plural
 

@@ -9,9 +9,11 @@ from typer import Argument, Option
 from fairlane.cli.command import Answer, out_option
 from fairlane.cli.options import Assignments, TopologyName, quantity_of, refused, report
 from fairlane.errors import Problem, ScenarioError
-from fairlane.fabric import Fabric, read_wiring, survey
-from fairlane.fabric import compare as compare_fabrics
+from fairlane.fabric.compare import compare as compare_fabrics
 from fairlane.fabric.export import FORMATS, PLUGINS
+from fairlane.fabric.reader import read_wiring
+from fairlane.fabric.survey import survey
+from fairlane.fabric.view import Fabric
 from fairlane.inputs.files import write_text
 from fairlane.scenario.fabrics import fabric_named, spec_of, wiring_named
 from fairlane.units import BANDWIDTH

@@ -12,7 +12,7 @@ from fairlane.cli.options import AllowCode
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.code import allow_code as permitting
 from fairlane.names import KINDS, SIMULATOR, entries_of, entry_of
-from fairlane.views import names as views
+from fairlane.views import lines as views
 
 
 def list_(
@@ -46,7 +46,7 @@ def list_(
         one: {name: {"origin": entry.origin, "summary": entry.summary} for name, entry in known.items()}
         for one, known in chosen.items()
     }
-    return Answer(answer, (line for one, known in chosen.items() for line in views.listed(one, known)))
+    return Answer(answer, (line for one, known in chosen.items() for line in views.names_listed(one, known)))
 
 
 def schema(as_json: Annotated[bool, Option("--json", help="A schema is JSON in any case.")] = False) -> None:

@@ -14,14 +14,16 @@ from fairlane import Scenario
 from fairlane.agent.apply import FILE, Applier, ApplyConfig, alone
 from fairlane.cli.command import Answer, ExitCode, completing, out_option, write_folder
 from fairlane.cli.options import AllowCode, Assignments, fresh, one_of, quantity_of, refused, report
-from fairlane.fabric import read_wiring
+from fairlane.fabric.reader import read_wiring
 from fairlane.inputs.files import write_text
-from fairlane.opensm import Policy, qos_table, read_options, read_policy, share_notes
-from fairlane.opensm import export as opensm_files
 from fairlane.opensm.check import ENGINES, PAIRS, check_lanes, find_programs
 from fairlane.opensm.check import check as check_subnet
-from fairlane.opensm.ports import hosts_of_groups
-from fairlane.results.store import SCENARIO, file_of_run
+from fairlane.opensm.export import export as opensm_files
+from fairlane.opensm.nodes import hosts_of_groups
+from fairlane.opensm.options import read_options
+from fairlane.opensm.policy import Policy, read_policy
+from fairlane.opensm.scenario_qos import qos_table, share_notes
+from fairlane.results.run import SCENARIO, file_of_run
 from fairlane.scenario import Resolved
 from fairlane.signals import exit_on_sigterm, temporary_folder
 from fairlane.views import qos as views

@@ -15,11 +15,11 @@ from fairlane.reproduce import Reproduction, check_replicates, folder_of, plan
 from fairlane.reproduce import reproduce as perform
 from fairlane.reproduce.robustness import POINTS
 from fairlane.reproduce.robustness_output import CLAUSES, PICTURE, check_points, combine, map_robustness
-from fairlane.reproduce.written import written
+from fairlane.reproduce.storing import written
 from fairlane.results.reproduction import ReproductionResults
 from fairlane.tasks.progress import TaskProgress
 from fairlane.tasks.store import Store
-from fairlane.views import times
+from fairlane.views import lines
 from fairlane.views.kinds import view_of
 from fairlane.views.robustness import papers
 
@@ -161,7 +161,7 @@ def _stored(folder: Path, *, resume: bool) -> int:
 def _text(found: Reproduction, folder: Path, there: int) -> Iterator[Part]:
     yield view_of([ReproductionResults.load(folder)])
     wall, cpu = (sum(getattr(one, key) for one in found.done) for key in ("seconds", "cpu"))
-    yield from times.of_reproduction(len(found.done), wall, cpu, stored=there, unused=found.unused)
+    yield from lines.times_of_reproduction(len(found.done), wall, cpu, stored=there, unused=found.unused)
 
 
 def robustness(

@@ -27,12 +27,12 @@ from fairlane.controller import control as controlled
 from fairlane.controller.loop import mode_of
 from fairlane.inputs import code
 from fairlane.results.manifest import MANIFEST, seal
-from fairlane.results.store import new_folder
+from fairlane.results.run import new_folder
 from fairlane.scenario.estimate import free_cores
-from fairlane.views import times
+from fairlane.views import lines
 from fairlane.views.control import period_row
 from fairlane.views.control import view as control_view
-from fairlane.views.files import write
+from fairlane.views.kinds import write
 from fairlane.views.model import View
 from fairlane.views.run import view
 from fairlane.wording import percent, plural
@@ -71,7 +71,7 @@ def run(
     tables |= {} if found.lost_time is None else {"lost_time": found.lost_time}
     return Answer(
         {"folder": found.folder, **found.meta.model_dump(), **tables},
-        [view({"": found}, charts=False), *times.of_run(found)],
+        [view({"": found}, charts=False), *lines.times_of_run(found)],
         code=ExitCode.INTERRUPTED if found.meta.partial else ExitCode.DONE,
         folder=found.folder,
     )

@@ -10,8 +10,8 @@ from typer import Argument, Option
 from fairlane import Scenario, required_virtual_lanes
 from fairlane.cli.command import Answer, Seed, out_option
 from fairlane.cli.options import AllowCode, Assignments, ScenarioFile, refused, report, report_renamed
-from fairlane.fabric import Fabric, read_wiring
-from fairlane.fabric.view import Rails
+from fairlane.fabric.reader import read_wiring
+from fairlane.fabric.view import Fabric, Rails
 from fairlane.inputs.code import listing
 from fairlane.inputs.document import Document
 from fairlane.inputs.registry import used
@@ -20,8 +20,8 @@ from fairlane.placement import measure
 from fairlane.placement.metrics import switches_at
 from fairlane.scenario.starter import Choice, starter
 from fairlane.slurm import compress, expand, slurm_names
-from fairlane.views import checked as views
-from fairlane.views.files import write
+from fairlane.views import lines as views
+from fairlane.views.kinds import write
 
 
 def init(
@@ -156,21 +156,21 @@ def check(
         "plugins": plugins,
         "notes": resolved.notes,
     }
-    return Answer(facts, views.scenario(loaded, resolved, facts))
+    return Answer(facts, views.checked_scenario(loaded, resolved, facts))
 
 
 def _check_study(file: Path, assignments: list[str] | None, seed: int | None, *, allow_code: bool) -> Answer:
     """Read a study, try every scenario and treatment, and report what it takes. Nothing is simulated."""
-    from fairlane.study import Study
-    from fairlane.study.cost import cost_of
     from fairlane.study.measured import plan_of
+    from fairlane.study.running import cost_of
+    from fairlane.study.study import Study
 
     own = [] if seed is None else [f"seeds=[{seed}]"]
     with listing() as code, used() as plugins:
         loaded = Study.load(file, set=[*(assignments or ()), *own], allow_code=allow_code)
         cost = cost_of(plan_of(loaded))
     facts = {"study": loaded.name, **asdict(cost), "code": [str(one) for one in code], "plugins": plugins}
-    return Answer(facts, views.study(loaded, cost, facts))
+    return Answer(facts, views.checked_study(loaded, cost, facts))
 
 
 def place(

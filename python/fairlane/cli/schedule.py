@@ -20,20 +20,19 @@ from fairlane.inputs import code
 from fairlane.placement import PlacementPolicy
 from fairlane.results.schedule import ScheduleResults
 from fairlane.scenario.estimate import machine_cores
-from fairlane.scheduler import Comparison, LoggedJob, PatternMix, compare_allocators, fit_model, load_model, read_log
-from fairlane.scheduler import verify as verified
-from fairlane.scheduler.compare import AWARE, BLIND, CONTIGUOUS
+from fairlane.scheduler.compare import AWARE, BLIND, CONTIGUOUS, Comparison, compare_allocators, results_of
 from fairlane.scheduler.machine import Machine
-from fairlane.scheduler.storing import results_of
+from fairlane.scheduler.mix import PatternMix
+from fairlane.scheduler.slowdown.forecast import verify as verified
+from fairlane.scheduler.slowdown.model import fit_model, load_model
+from fairlane.scheduler.swf import LoggedJob, read_log
 from fairlane.slurm import slurm_names
 from fairlane.tasks.measuring import simulating
 from fairlane.tasks.pools import Threads
 from fairlane.tasks.store import Store
-from fairlane.views.files import FORMATS, write
-from fairlane.views.kinds import view_of
+from fairlane.views.kinds import FORMATS, view_of, write
 from fairlane.views.model import View
-from fairlane.views.slowdown import claim_of
-from fairlane.views.slowdown import view as model_view
+from fairlane.views.slowdown import claim_of, model_view
 
 MOST_REPORTED = 20  # lines of a log that are reported one by one
 

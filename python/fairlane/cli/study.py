@@ -10,7 +10,7 @@ from typer import Argument, Option
 from fairlane import Scenario, saturation
 from fairlane import cables as surveys
 from fairlane import gpcnet as gpcnets
-from fairlane.cables import Cables
+from fairlane.cables.results import Cables
 from fairlane.cli.command import Answer, ExitCode, OutFolder, Quiet, Seed, completing, out_option
 from fairlane.cli.options import (
     AllowCode,
@@ -22,11 +22,12 @@ from fairlane.cli.options import (
     report,
     report_damaged,
 )
-from fairlane.gpcnet import Gpcnet
-from fairlane.saturation import Saturation
-from fairlane.study import Study, run
+from fairlane.gpcnet.results import Gpcnet
+from fairlane.saturation.results import Saturation
+from fairlane.study.running import run
+from fairlane.study.study import Study
 from fairlane.tasks.store import Store
-from fairlane.views import times
+from fairlane.views import lines
 from fairlane.views.kinds import draw, view_of
 
 
@@ -68,7 +69,7 @@ def study(
         raise
     report_damaged(found.meta.recomputed, found.folder)
     tables = {name: table for name, table in found.tables().items() if name not in ("runs", "periods")}
-    time = list(times.of_study(found.meta.profile)) if profile else []
+    time = list(lines.times_of_study(found.meta.profile)) if profile else []
     return Answer(
         {"folder": found.folder, **found.meta.model_dump(), **tables},
         [view, *time],

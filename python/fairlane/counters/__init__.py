@@ -2,9 +2,34 @@
 
 from collections.abc import Mapping
 
+from fairlane.counters.base import COUNTERS, TICK_WORDS, PortCounters, Reading, since
 from fairlane.counters.diagnostics import write_perfquery
 from fairlane.counters.prometheus import write_openmetrics, write_prometheus
-from fairlane.counters.simulated import Snapshot
+from fairlane.counters.reader import FORMATS, Located, located, read_counters, table_of
+from fairlane.counters.shared import Allocation, HotLink, hot_links, read_allocation, roots, without_speed
+from fairlane.counters.simulated import Snapshot, snapshots
+
+__all__ = [
+    "COUNTERS",
+    "FORMATS",
+    "TICK_WORDS",
+    "Allocation",
+    "HotLink",
+    "Located",
+    "PortCounters",
+    "Reading",
+    "Snapshot",
+    "export",
+    "hot_links",
+    "located",
+    "read_allocation",
+    "read_counters",
+    "roots",
+    "since",
+    "snapshots",
+    "table_of",
+    "without_speed",
+]
 
 
 def export(found: list[Snapshot]) -> Mapping[str, str]:

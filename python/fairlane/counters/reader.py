@@ -12,9 +12,9 @@ from fairlane.counters.diagnostics import is_ibqueryerrors, is_perfquery, read_i
 from fairlane.counters.prometheus import is_prometheus, read_prometheus
 from fairlane.counters.sysfs import is_sysfs, read_sysfs
 from fairlane.errors import Problem, ScenarioError, nearest
-from fairlane.fabric import Wiring
 from fairlane.fabric.identities import nodes_of, places
 from fairlane.fabric.nodes import Node, Port
+from fairlane.fabric.wiring import Wiring
 from fairlane.inputs.files import MOST_STORED, read_bytes, reading
 
 _IDENTITY = "a host in front (HOST: PATH:VALUE, or the label instance), or the files lid or node_guid of sysfs"

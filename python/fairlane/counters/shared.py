@@ -8,10 +8,9 @@ from typing import Any
 from fairlane.counters.base import WORD
 from fairlane.counters.reader import Located
 from fairlane.errors import ScenarioError
-from fairlane.fabric import Fabric, Wiring
-from fairlane.fabric.congestion import Port, Root, trees
-from fairlane.fabric.speeds import usual_bandwidth
-from fairlane.fabric.view import ANY_RAILS, Rails
+from fairlane.fabric.congestion import Port, Root, trees, usual_bandwidth
+from fairlane.fabric.view import ANY_RAILS, Fabric, Rails
+from fairlane.fabric.wiring import Wiring
 from fairlane.inputs.slurm_jobs import read_job_list
 from fairlane.scenario import Scenario
 

@@ -12,10 +12,9 @@ from typing import Any
 import polars as pl
 
 from fairlane.counters.base import COUNTERS, TICK_WORDS, WORD, PortCounters
-from fairlane.fabric import Cable, Wiring
 from fairlane.fabric.identities import nodes_of, places
 from fairlane.fabric.nodes import Node, Port
-from fairlane.fabric.wiring import by_ports
+from fairlane.fabric.wiring import Cable, Wiring, by_ports
 from fairlane.results.run import Run
 
 _Places = dict[tuple[str, int], tuple[Node, Port]]

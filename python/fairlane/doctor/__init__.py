@@ -10,6 +10,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+__all__ = ["Check", "Section", "Status", "examine", "is_good"]
+
 
 class Status(StrEnum):
     """How a check ended."""

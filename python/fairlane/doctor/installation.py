@@ -19,7 +19,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from fairlane.doctor import Check, Status
 from fairlane.errors import EXTRAS
-from fairlane.limits import HANG_S
+from fairlane.signals import HANG_S
 from fairlane.wording import listed, wall_time
 
 PYTHON = (3, 11)

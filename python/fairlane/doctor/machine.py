@@ -12,9 +12,8 @@ from subprocess import DEVNULL, PIPE, STDOUT
 
 from fairlane.agent.system import call
 from fairlane.doctor import Check, Status
-from fairlane.errors import FairlaneError
-from fairlane.opensm.check import programs as subnet
-from fairlane.results.errors import ResultsError
+from fairlane.errors import FairlaneError, ResultsError
+from fairlane.opensm.check import simulated as subnet
 from fairlane.results.manifest import Examined, examine
 from fairlane.testbed import machine as testbed
 from fairlane.wording import data_size, plural
@@ -262,7 +261,7 @@ def _checks(folder: Path, found: Examined) -> Iterator[Check]:
 
 
 def _readable(folder: Path) -> Check:
-    from fairlane.results.store import load_run
+    from fairlane.results.run import load_run
 
     try:
         meta = load_run(folder).meta

@@ -1,8 +1,7 @@
 """Fabrics: what they consist of, what real ones look like when they are read, and pictures of them."""
 
 from fairlane.fabric.compare import Comparison, compare
-from fairlane.fabric.coverage import Coverage, IdleLinks
-from fairlane.fabric.description import FabricDescription, LinkClass
+from fairlane.fabric.description import Coverage, FabricDescription, IdleLinks, LinkClass
 from fairlane.fabric.reader import read_wiring
 from fairlane.fabric.survey import Survey, survey
 from fairlane.fabric.view import Fabric, columns

@@ -5,12 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
+from fairlane.fabric.cable_files import is_csv, is_graphml, is_ibsim, read_csv, read_graphml, read_ibsim
 from fairlane.fabric.cray_links import is_cray_links, read_cray_links
-from fairlane.fabric.csv_links import is_csv, read_csv
 from fairlane.fabric.forwarding import with_tables
-from fairlane.fabric.graphml import is_graphml, read_graphml
 from fairlane.fabric.ibnetdiscover import is_ibnetdiscover, read_ibnetdiscover
-from fairlane.fabric.ibsim_net import is_ibsim, read_ibsim
 from fairlane.fabric.ndt import is_ndt, read_ndt
 from fairlane.fabric.nodes import Node
 from fairlane.fabric.slurm_files import is_slurm_topology, read_slurm_topology

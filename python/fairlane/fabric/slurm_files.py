@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fairlane.errors import Problem, ScenarioError, nearest
-from fairlane.fabric.slurm_yaml import YamlError, YamlTable, parse_yaml
+from fairlane.fabric.slurm_topology import YamlError, YamlTable, parse_yaml
 from fairlane.fabric.wiring import Cable, Wiring
 from fairlane.inputs.files import content_lines
 from fairlane.slurm import members, unused

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from fairlane import _core
 from fairlane.errors import Problem
-from fairlane.fabric.coverage import Coverage, measure
-from fairlane.fabric.description import FabricDescription, describe, link_classes
+from fairlane.fabric.description import Coverage, FabricDescription, describe, link_classes, measure
 from fairlane.fabric.exceptions import exceptions
 from fairlane.inputs.problems import Problems
 from fairlane.slurm import shortened

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fairlane.engine.tables import PS
 from fairlane.errors import BuildError, Problem, ScenarioError
-from fairlane.fabric import Fabric
+from fairlane.fabric.view import Fabric
 from fairlane.inputs.parameters import entries
 from fairlane.inputs.problems import Problems, validated
 from fairlane.scenario import Scenario

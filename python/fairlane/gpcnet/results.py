@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 
 from fairlane.gpcnet.measure import Trial
 from fairlane.gpcnet.plan import TESTS, Plan, divided
-from fairlane.results import repeats
+from fairlane.results import notes
 from fairlane.results.base import Results
 from fairlane.results.derive import interval
 from fairlane.results.manifest import Sealed, read_json
@@ -94,7 +94,7 @@ class Gpcnet(Results):
 
     def repeated(self) -> list[str]:
         """That trials repeat another one of the same kind, in a sentence; nothing if none does."""
-        return repeats.repeated(self.trials, _SAME, ["assignments of hosts"], "trial")
+        return notes.repeated(self.trials, _SAME, ["assignments of hosts"], "trial")
 
     def headline(self) -> str:
         """The largest mean impact factor, of the best and the worst transport, in a line."""
@@ -149,12 +149,12 @@ def _impact(trials: pl.DataFrame, transport: str, test: str) -> dict[str, Any]:
     own = trials.filter((pl.col("transport") == transport) & (pl.col("test") == test)).drop_nulls("mean")
     alone, together = (own.filter(pl.col("congested") == congested) for congested in (False, True))
     both = alone.join(together, on="seed", suffix="_congested", maintain_order="left")
-    pairs = repeats.distinct(both, ("digest", "digest_congested"))
+    pairs = notes.distinct(both, ("digest", "digest_congested"))
     network_test = TESTS[test]
     row: dict[str, Any] = {"transport": transport, "test": test, "unit": network_test.unit, "replicates": pairs.height}
     for measure, end in (("mean", ""), ("p99", "_p99")):
         for name, kind in (("isolated", ""), ("congested", "_congested")):
-            values = repeats.distinct(both, (f"digest{kind}",))[f"{measure}{kind}"].to_list()
+            values = notes.distinct(both, (f"digest{kind}",))[f"{measure}{kind}"].to_list()
             row |= interval(f"{name}{end}", over_replicates([[value] for value in values]))
         factors = [network_test.impact(*pair) for pair in pairs.select(measure, f"{measure}_congested").iter_rows()]
         row |= interval(f"impact{end}", of_ratios(factors))

@@ -6,4 +6,13 @@ from fairlane.opensm.policy import Policy, read_policy
 from fairlane.opensm.scenario_qos import qos_table, share_notes
 from fairlane.opensm.settings import Settings
 
-__all__ = ["Exported", "Policy", "Settings", "export", "qos_table", "read_options", "read_policy", "share_notes"]
+__all__ = [
+    "Exported",
+    "Policy",
+    "Settings",
+    "export",
+    "qos_table",
+    "read_options",
+    "read_policy",
+    "share_notes",
+]

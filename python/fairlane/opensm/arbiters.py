@@ -11,9 +11,13 @@ from math import gcd
 from typing import Any
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.opensm.settings import MOST_ENTRIES, MOST_WEIGHT, NO_LIMIT, UNIT, Table
-from fairlane.opensm.shares import (
+from fairlane.opensm.settings import (
+    MOST_ENTRIES,
+    MOST_WEIGHT,
+    NO_LIMIT,
+    UNIT,
     Shares,
+    Table,
     largest_error,
     packets_of,
     shares_of_packets,

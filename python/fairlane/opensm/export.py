@@ -5,18 +5,23 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.fabric import Fabric, Wiring
+from fairlane.fabric.view import Fabric
+from fairlane.fabric.wiring import Wiring
 from fairlane.opensm.arbiters import Ports, tables_of
-from fairlane.opensm.fabric_files import fabric_files
-from fairlane.opensm.jobs import check_names, environment, levels_of, read_grants, write_levels
-from fairlane.opensm.nodes import apply_files
-from fairlane.opensm.options import write_options
+from fairlane.opensm.jobs import SCRIPTS, check_names, environment, levels_of, read_grants, write_levels
+from fairlane.opensm.nodes import apply_files, fabric_files, group_of, guids_of, names_of
+from fairlane.opensm.options import revert_files, write_options
 from fairlane.opensm.policy import DEFAULT, PORT_NAMES, Policy, Rule, can_name_port, write_policy
-from fairlane.opensm.ports import group_of, guids_of, names_of
-from fairlane.opensm.revert import revert_files
-from fairlane.opensm.scripts import SCRIPTS
-from fairlane.opensm.settings import DATA_LANES, LEVELS, MOST_ENTRIES, Settings, operational
-from fairlane.opensm.shares import SHARES_FILE, LaneShare, write_shares
+from fairlane.opensm.settings import (
+    DATA_LANES,
+    LEVELS,
+    MOST_ENTRIES,
+    SHARES_FILE,
+    LaneShare,
+    Settings,
+    operational,
+    write_shares,
+)
 from fairlane.scenario import Resolved
 from fairlane.slurm import shortened, slurm_names
 

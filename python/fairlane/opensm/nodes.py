@@ -1,14 +1,102 @@
-"""All hosts of a fabric for ``fairlane qos apply``: its configuration, and the ports of each node of Slurm."""
+"""Hosts of a fabric and their ports: of a policy, of each node of Slurm, and the files for ``fairlane sm check``."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import Any
 
 import tomlkit
 
-from fairlane.fabric import Fabric, Wiring
-from fairlane.opensm.policy import can_name_port
+from fairlane.errors import Problem, ScenarioError, nearest
+from fairlane.fabric.export import FORMATS, wiring_of
+from fairlane.fabric.export.infiniband import write_lfts
+from fairlane.fabric.forwarding import tables_of
+from fairlane.fabric.identities import endpoints_of
+from fairlane.fabric.view import Fabric
+from fairlane.fabric.wiring import Wiring
+from fairlane.opensm.policy import Group, Policy, can_name_port
 from fairlane.opensm.settings import Settings
 from fairlane.slurm import compress, slurm_names
 from fairlane.wording import plural
+
+
+def names_of(fabric: Fabric, host: int) -> tuple[str, ...]:
+    """The ports of a host as ``NAME/P1`` and so on: those of an adapter that has the host's name as its description."""
+    count = int(fabric.adapters_of_hosts[host])
+    return tuple(f"{fabric.host_names[host]}/P{port}" for port in range(1, count + 1))
+
+
+def guids_of(wiring: Wiring, host: str, source: str) -> tuple[int, ...]:
+    """The port GUIDs of a host of a dump. Raises ``ScenarioError`` for a host that it lacks."""
+    found = [port.guid for node in wiring.nodes if node.owner == host and not node.is_switch for port in node.ports]
+    if not found or None in found:
+        words = "no port GUIDs for this host"
+        near = nearest(host, wiring.hosts) if not found else None
+        raise ScenarioError(Problem("host", words, host, "the hosts of the dump", near, file=source))
+    return tuple(guid for guid in found if guid is not None)
+
+
+def hosts_of_groups(policy: Policy, wiring: Wiring, file: Path) -> dict[str, list[str]]:
+    """The hosts of each group of ports; ``ScenarioError`` names the GUIDs and ports that the fabric does not have."""
+    by_guid, by_name = _ports(wiring)
+    problems: list[Problem] = []
+    found: dict[str, list[str]] = {}
+    for group in policy.groups:
+        hosts: list[str] = []
+        for low, high in group.guids:
+            within = [owner for guid, owner in by_guid.items() if low <= guid <= high]
+            if not within:
+                value = f"0x{low:016x}" + ("" if low == high else f"-0x{high:016x}")
+                near = nearest(value, [f"0x{guid:016x}" for guid in by_guid])
+                words = f"the fabric has no port with this GUID (group {group.name})"
+                problems.append(Problem("port-guid", words, value, _known(by_guid), near, str(file), group.line))
+            hosts += within
+        for name in group.names:
+            if name in by_name:
+                hosts.append(by_name[name])
+                continue
+            words, near = f"the fabric has no such port (group {group.name})", nearest(name, by_name)
+            problems.append(Problem("port-name", words, name, "NodeDescription/Pnumber", near, str(file), group.line))
+        found[group.name] = [host for host in dict.fromkeys(hosts) if host in set(wiring.hosts)]
+    if problems:
+        raise ScenarioError(problems)
+    return found
+
+
+def _ports(wiring: Wiring) -> tuple[dict[int, str], dict[str, str]]:
+    """The host of each port by GUID, and the host or switch by NodeDescription and number."""
+    by_guid: dict[int, str] = {}
+    by_name: dict[str, str] = {}
+    for node in wiring.nodes:
+        for port in node.ports:
+            if port.guid is not None and not node.is_switch:
+                by_guid[port.guid] = node.owner
+            by_name[f"{node.description}/P{port.number}"] = node.owner
+    for host in wiring.hosts if not wiring.nodes else ():
+        by_name.update({f"{host}/P{number}": host for number in range(1, _cables(wiring, host) + 1)})
+    return by_guid, by_name
+
+
+def _known(guids: dict[int, str]) -> str:
+    return f"one of its {len(guids)} port GUIDs" if guids else "port-name: the fabric's file has no GUIDs"
+
+
+def _cables(wiring: Wiring, host: str) -> int:
+    return sum(host in cable.ends for cable in wiring.cables)
+
+
+def as_ranges(guids: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    """Each GUID as a range of one."""
+    return tuple((guid, guid) for guid in guids)
+
+
+def group_of(name: str, ports: Sequence[str] | Sequence[int]) -> Group:
+    """A group of ports that are given by name, or by GUID."""
+    names = tuple(port for port in ports if isinstance(port, str))
+    return Group(name, as_ranges([port for port in ports if isinstance(port, int)]), names)
+
 
 _COMMENT = (
     "fairlane qos apply, with this folder, runs on the machine of OpenSM as the user of OpenSM (root as a rule).",
@@ -70,3 +158,56 @@ def apply_files(
 
 
 _RUNNING = "A file for each job that has a service level, written by prolog.sh: number, level, nodes.\n"
+
+FABRIC_FILE = "fabric.ibnetdiscover"
+"""The fabric as ``ibnetdiscover`` prints it."""
+ROUTES_FILE = "fabric.lfts"
+"""Forwarding tables as ``dump_lfts`` prints them, of routings that have some."""
+_MOST_ENTRIES = 1_000_000  # entries of forwarding tables that are written: 75 MB
+
+
+def fabric_files(fabric: Fabric, spec: Mapping[str, Any], dump: Wiring | None) -> tuple[dict[str, str], list[str]]:
+    """The text of each file, and notes on what could not be written.
+
+    ``spec`` is the specification of the fabric; GUIDs and LIDs are those of ``dump``, or generated.
+    """
+    wiring = dump or wiring_of(fabric)
+    try:
+        text = _dump(wiring)
+    except ScenarioError as error:
+        return {}, [f"{FABRIC_FILE}, which fairlane sm check reads, is left out: {error.problems[0]}"]
+    tables = tables_of(fabric, spec)
+    if tables is None:
+        return {FABRIC_FILE: text}, []
+    order = _columns(fabric, wiring)
+    if order is None or set(tables) != set(wiring.switches):
+        words = f"{ROUTES_FILE} is left out: the dump has other hosts, adapters or switches than the fabric"
+        return {FABRIC_FILE: text}, [words]
+    entries = len(tables) * (len(tables) + int(fabric.adapters_of_hosts.sum()))
+    if entries > _MOST_ENTRIES:
+        words = (
+            f"{ROUTES_FILE} is left out: the forwarding tables have {entries:,} entries, more than {_MOST_ENTRIES:,}"
+        )
+        return {FABRIC_FILE: text}, [words]
+    rows = {switch: [ports[column] for column in order] for switch, ports in tables.items()}
+    return {FABRIC_FILE: text, ROUTES_FILE: write_lfts(wiring, rows)}, []
+
+
+def _columns(fabric: Fabric, wiring: Wiring) -> list[int] | None:
+    """The endpoint of the fabric for each endpoint of the wiring, adapter by adapter; None if they differ."""
+    begins = accumulate(fabric.adapters_of_hosts.tolist(), initial=0)
+    ranges = dict(zip(fabric.host_names, pairwise(begins), strict=True))
+    hosts = [host for host, _ in endpoints_of(wiring)]
+    if Counter(hosts) != Counter({host: end - begin for host, (begin, end) in ranges.items()}):
+        return None
+    rest = {host: iter(range(*of)) for host, of in ranges.items()}
+    return [next(rest[host]) for host in hosts]
+
+
+def _dump(wiring: Wiring) -> str:
+    """The fabric as a dump; bandwidths that InfiniBand does not have are left out, which no check needs."""
+    write = FORMATS["ibnetdiscover"].write
+    try:
+        return write(wiring).text
+    except ScenarioError:
+        return write(replace(wiring, cables=tuple(replace(one, bandwidth=None, kind="") for one in wiring.cables))).text

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from fairlane.opensm.settings import DATA_LANES, Settings, Table
-from fairlane.opensm.shares import largest_error, shares_of, shares_of_tables, shown
+from fairlane.opensm.settings import DATA_LANES, Settings, Table, largest_error, shares_of, shares_of_tables, shown
 from fairlane.scenario.network import Network
 from fairlane.wording import plural
 

@@ -9,18 +9,16 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from fairlane.errors import Problem, ScenarioError
+from fairlane.errors import Problem, ResultsError, ScenarioError
 from fairlane.inputs.problems import refusing
 from fairlane.inputs.registry import Registry, blamed
-from fairlane.plot.panels import Given, figure_of
-from fairlane.plot.runs import interference, slowdown
+from fairlane.plot.runs import Given, figure_of, interference, slowdown
 from fairlane.plot.style import save, styled
 from fairlane.results.base import Results
-from fairlane.results.errors import ResultsError
 from fairlane.results.run import Run
 from fairlane.views.kinds import KINDS, LIGHT, nothing_in
-from fairlane.views.look import Look
 from fairlane.views.picture import rendered
+from fairlane.views.style import Look
 
 __all__ = ["FIGURES", "Draw", "draw_figures", "draw_into", "draw_new", "show"]
 

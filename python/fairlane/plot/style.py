@@ -20,7 +20,7 @@ from matplotlib.ticker import FuncFormatter
 
 from fairlane.colours import DARK, LIGHT
 from fairlane.results.run import Run
-from fairlane.views.look import Look
+from fairlane.views.style import Look
 from fairlane.wording import seconds
 
 INK, MUTED, GRID = LIGHT.ink, LIGHT.muted, LIGHT.grid

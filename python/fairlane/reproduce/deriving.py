@@ -20,7 +20,7 @@ from fairlane.reproduce.folder import Derived, Folder
 from fairlane.reproduce.planning import method_of
 from fairlane.study.method import Method
 from fairlane.study.sql import Database, QueryError
-from fairlane.tasks.sources import sources
+from fairlane.tasks.closure import sources
 from fairlane.tasks.store import Store
 from fairlane.tasks.task import Answer, Outcome, Stopwatch, digest_of
 

@@ -11,7 +11,7 @@ from fairlane.inputs.problems import Problems, under
 from fairlane.reproduce.folder import OWN_FILES, Figure, file_name
 from fairlane.reproduce.planning import Plan
 from fairlane.reproduce.running import Outcome, made
-from fairlane.results.plain import plain_columns
+from fairlane.results.parquet import plain_columns
 from fairlane.results.reproduction import ChartData, FigureData
 from fairlane.study.sql import Database, QueryError
 from fairlane.views.vegalite import completed, has_boxes, unknown_fields

@@ -21,7 +21,7 @@ from fairlane.reproduce.running import Done, Outcome, made
 from fairlane.reproduce.storing import meta_of
 from fairlane.reproduce.verdicts import ClaimVerdict, ClauseVerdict, Measured, Verdict
 from fairlane.results.manifest import unseal
-from fairlane.results.repeats import by_name, sentence
+from fairlane.results.notes import by_name, sentence
 from fairlane.results.reproduction import (
     FIGURES,
     META,
@@ -31,7 +31,7 @@ from fairlane.results.reproduction import (
     write_figures,
 )
 from fairlane.study.sql import QueryError
-from fairlane.tasks.sources import sources
+from fairlane.tasks.closure import sources
 from fairlane.views.kinds import view_of, write_pictures
 from fairlane.views.model import View
 from fairlane.wording import plural, seconds, significant

@@ -1,6 +1,14 @@
-"""Replicates of a paper: the studies again with other seeds, round by round, and the claims judged over all of them."""
+"""Replicates of a paper: the studies again with other seeds, round by round, and the claims judged over all of them.
 
-from collections.abc import Mapping, Sequence
+*The order of replicates: rounds, in which each replicate goes first to the claims that need it most.* Without a limit
+of processor time a round is the next replicate of every claim. With one, claims come in this order: those whose
+replicate is cheap, up to ``ENOUGH`` replicates; those with fewer than ``FEW``, which say nothing of their spread; then
+the half whose clauses are nearest to their bands' edges, the undecided ones first. What does not fit into the rest of
+the time is passed over. Costs are those of the first replicate. All this depends on stored answers and their processor
+times only: a run that was interrupted goes on where it was.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -9,12 +17,152 @@ from fairlane.reproduce.earlier import Known
 from fairlane.reproduce.folder import Claim
 from fairlane.reproduce.judging import Judged, judged
 from fairlane.reproduce.planning import Plan, plan_of
-from fairlane.reproduce.rounds import Ledger
 from fairlane.reproduce.running import Done, Outcome, perform
 from fairlane.reproduce.verdicts import ClaimVerdict, joined, over_replicates
+from fairlane.tasks.closure import sources
 from fairlane.tasks.executor import Executor
-from fairlane.tasks.sources import sources
 from fairlane.tasks.task import digest_of
+
+CHEAP_S = 600.0
+"""Processor time below which a replicate is cheap, s."""
+ENOUGH = 10
+"""Replicates that a claim gets first if one is cheap."""
+FEW = 3
+"""Replicates from which on the spread of a clause counts."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A replicate of a claim, and its processor time, s, without what others need as well."""
+
+    claim: str
+    replicate: int
+    studies: frozenset[str]
+    cpu_s: float
+
+
+@dataclass
+class Ledger:
+    """Which studies were run in which replicate, and what they take."""
+
+    claims: Sequence[Claim]
+    """Those that can be judged: the ones with all runs in the first replicate."""
+    fixed: frozenset[str]
+    """Studies that are the same in all replicates."""
+    tasks: Mapping[str, frozenset[str]]
+    """Digests of the first replicate's tasks, by study."""
+    costs: Mapping[str, Done]
+    """What they took, by digest."""
+    replicates: int
+    """How many replicates are wanted."""
+    limit_s: float | None = None
+    """Processor time for all replicates but the first, s; None for no limit."""
+    spent_s: float = 0.0
+    """What they have taken, whenever they were computed, s."""
+    run: dict[int, frozenset[str]] = field(default_factory=dict)
+    """The studies of each replicate after the first."""
+    first: int = 1
+    """Number of the first replicate that is run here."""
+    known: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    """The replicates of each claim that were judged elsewhere."""
+
+    def next_round(self, verdicts: Mapping[str, ClaimVerdict]) -> list[Unit]:
+        """What to run next; nothing if all is done or nothing fits."""
+        for claims in self._groups(verdicts):
+            if found := list(self._fitting(claims)):
+                return found
+        return []
+
+    def rest(self) -> dict[str, tuple[int, float]]:
+        """For each claim that is not complete: how many replicates are missing, and their processor time, s.
+
+        What several claims need is counted for the first of them.
+        """
+        found: dict[str, tuple[int, float]] = {}
+        run = dict(self.run)
+        for claim in self.claims:
+            studies = self._studies(claim)
+            missing = self._missing(claim)
+            cpu_s = 0.0
+            for number in missing:
+                cpu_s += self._cost(studies, run.get(number, frozenset()))
+                run[number] = run.get(number, frozenset()) | studies
+            if missing:
+                found[claim.id] = (len(missing), cpu_s)
+        return found
+
+    def complete(self, replicate: int) -> list[Claim]:
+        """The claims whose studies were all run in a replicate."""
+        there = self.run.get(replicate, frozenset())
+        return [claim for claim in self.claims if self._studies(claim) and self._studies(claim) <= there]
+
+    @property
+    def _wanted(self) -> range:
+        return range(self.first + 1, self.first + self.replicates)
+
+    def _studies(self, claim: Claim) -> frozenset[str]:
+        return frozenset(claim.studies) - self.fixed
+
+    def _next(self, claim: Claim) -> int | None:
+        """The first replicate that a claim does not have yet."""
+        return next(iter(self._missing(claim)), None)
+
+    def _missing(self, claim: Claim) -> list[int]:
+        """The wanted replicates that a claim does not have yet."""
+        studies, known = self._studies(claim), self.known.get(claim.id, frozenset())
+        wanted = (number for number in self._wanted if number not in known)
+        return [number for number in wanted if not studies <= self.run.get(number, frozenset())]
+
+    def _cost(self, studies: frozenset[str], there: frozenset[str]) -> float:
+        """Processor time of studies where others were run already, s."""
+        known = {digest for name in there for digest in self.tasks.get(name, ())}
+        known |= {digest for name in self.fixed for digest in self.tasks.get(name, ())}
+        new = {digest for name in studies - there for digest in self.tasks.get(name, ())} - known
+        return sum(self.costs[digest].cpu for digest in sorted(new))
+
+    def _groups(self, verdicts: Mapping[str, ClaimVerdict]) -> Iterator[list[Claim]]:
+        """Claims in the order in which they get their next replicate."""
+        left = [claim for claim in self.claims if self._next(claim) is not None]
+        if self.limit_s is None:
+            yield self._fewest(left)
+            return
+        count = {claim.id: self._count(claim) for claim in left}
+        cost = {claim.id: self._cost(self._studies(claim), frozenset()) for claim in left}
+        cheap = [one for one in left if cost[one.id] < CHEAP_S and count[one.id] < ENOUGH]
+        few = [one for one in left if one not in cheap and count[one.id] < FEW]
+        others = [one for one in left if one not in cheap and one not in few]
+        for group in (cheap, few):
+            for number in sorted({count[claim.id] for claim in group}):
+                yield sorted((one for one in group if count[one.id] == number), key=lambda claim: cost[claim.id])
+        others.sort(key=lambda claim: (not verdicts[claim.id].undecided, verdicts[claim.id].nearness, count[claim.id]))
+        half = (len(others) + 1) // 2
+        yield others[:half]
+        yield others[half:]
+
+    def _count(self, claim: Claim) -> int:
+        """How many replicates it has: the first, those that were run here, and those that were judged elsewhere."""
+        elsewhere = self.known.get(claim.id, frozenset()) - {self.first, *self._wanted}
+        return 1 + len(self._wanted) - len(self._missing(claim)) + len(elsewhere)
+
+    def _fewest(self, claims: Sequence[Claim]) -> list[Claim]:
+        """Those with the fewest replicates."""
+        least = min((self._count(claim) for claim in claims), default=0)
+        return [claim for claim in claims if self._count(claim) == least]
+
+    def _fitting(self, claims: Sequence[Claim]) -> Iterator[Unit]:
+        """The next replicates of these claims, as far as they fit into the rest of the time."""
+        left = float("inf") if self.limit_s is None else self.limit_s - self.spent_s
+        run = dict(self.run)
+        for claim in claims:
+            number = self._next(claim)
+            assert number is not None, "claims that have all replicates are in no group"
+            studies = self._studies(claim)
+            there = run.get(number, frozenset())
+            cpu_s = self._cost(studies, there)
+            if left > 0 and cpu_s <= left:
+                left -= cpu_s
+                run[number] = there | studies
+                yield Unit(claim.id, number, studies, cpu_s)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from fairlane.reproduce.running import stored_as
 from fairlane.reproduce.shares import summarised
 from fairlane.reproduce.space import Parameter, space_of
 from fairlane.results.manifest import check_listed, unseal
-from fairlane.results.repeats import by_name, sentence
+from fairlane.results.notes import by_name, sentence
 from fairlane.results.reproduction import (
     DEPENDS,
     MAP,
@@ -27,10 +27,10 @@ from fairlane.results.reproduction import (
     RobustnessResults,
     seal_reproduction,
 )
+from fairlane.tasks.closure import sources
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.pools import open_pool
 from fairlane.tasks.progress import TaskProgress
-from fairlane.tasks.sources import sources
 from fairlane.tasks.store import Store
 from fairlane.views.kinds import view_of, write_pictures
 from fairlane.wording import percent, plural, seconds

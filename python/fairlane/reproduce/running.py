@@ -20,11 +20,11 @@ from fairlane.reproduce.reseeding import shift
 from fairlane.study.measured import plan_of
 from fairlane.study.method import MEASURE, Method
 from fairlane.study.plan import Plan as Tasks
-from fairlane.study.repeated import repeated
+from fairlane.study.replicates import repeated
 from fairlane.study.sql import Database, QueryError
 from fairlane.study.tables import digest_of_answer
+from fairlane.tasks.closure import sources
 from fairlane.tasks.executor import Executor
-from fairlane.tasks.sources import sources
 from fairlane.tasks.store import Store
 from fairlane.tasks.task import Answer, Computable, Stopwatch, Task, digest_of
 from fairlane.wording import plural

@@ -1,16 +1,54 @@
-"""What a page of a reproduction needs besides its tables: the claims with their numbers."""
+"""Claims with their verdicts as JSON has them, and what a page of a reproduction needs besides its tables."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.metadata import version
-from math import isfinite
+from math import isfinite, isnan
 from typing import Any
 
 from fairlane.reproduce.bands import band_of
 from fairlane.reproduce.folder import PaperTable
-from fairlane.reproduce.verdicts import ClaimVerdict, ClauseVerdict, Measured
+from fairlane.reproduce.verdicts import ClaimVerdict, ClauseVerdict, Measured, Verdict
 from fairlane.results.reproduction import ClaimResult, ClauseResult, Number, ReproductionMeta
-from fairlane.tasks.sources import sources
+from fairlane.tasks.closure import sources
+
+
+def written(one: ClaimVerdict) -> dict[str, object]:
+    """A claim, its last word, and the numbers of the first replicate and of all."""
+    claim = {"id": one.claim.id, "where": one.claim.where, "claim": one.claim.claim}
+    first = one.judged[min(one.judged)]
+    findings = [
+        {
+            "measured": it.words,
+            "value": None if isnan(it.value) else it.value,
+            "low": it.low,
+            "high": it.high,
+            "reported": it.reported or None,
+            "holds": it.holds,
+        }
+        for it in first.findings
+    ]
+    clauses = [
+        {
+            "clause": clause.number + 1,
+            "verdict": clause.verdict,
+            "replicates": clause.replicates,
+            "in_band": clause.held,
+            "numbers": [{"measured": it.label, "values": it.values} for it in clause.numbers],
+        }
+        for clause in one.clauses
+    ]
+    return {
+        **claim,
+        "verdict": one.ending,
+        "line": one.line,
+        "replicates": one.complete,
+        "holds": {Verdict.HOLDS: True, Verdict.CONTRADICTED: False}.get(one.ending),
+        "scaled": bool(first.scaled),
+        "findings": findings,
+        "clauses": clauses,
+        "missing": list(one.missing),
+    }
 
 
 def meta_of(

@@ -20,7 +20,7 @@ import polars as pl
 
 from fairlane.reproduce.folder import Claim, Clause
 from fairlane.reproduce.judging import Finding, Judged
-from fairlane.results.repeats import distinct
+from fairlane.results.notes import distinct
 from fairlane.wording import plural
 
 HOLDS_FROM, FAILS_UP_TO = 90, 10

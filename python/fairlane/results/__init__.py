@@ -1,9 +1,16 @@
 """What runs and studies measured: data frames, and the folders they live in."""
 
-from fairlane.results.errors import ResultsError
-from fairlane.results.run import Run, RunMeta
-from fairlane.results.store import load_run
+from fairlane.errors import ResultsError
+from fairlane.results.run import Run, RunMeta, load_run
 from fairlane.results.study import StudyMeta, StudyResults
 from fairlane.results.views import Interference
 
-__all__ = ["Interference", "ResultsError", "Run", "RunMeta", "StudyMeta", "StudyResults", "load_run"]
+__all__ = [
+    "Interference",
+    "ResultsError",
+    "Run",
+    "RunMeta",
+    "StudyMeta",
+    "StudyResults",
+    "load_run",
+]

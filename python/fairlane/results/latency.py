@@ -3,16 +3,28 @@
 All histograms have the same buckets, none wider than a 256th of its lowest value, so those of several jobs, traffic
 kinds or runs are merged exactly by adding counts. A quantile is the upper end of the bucket in which it lies, or the
 maximum if that is less: at most 0.4% above the true one, and never below it.
+
+*Intervals of latencies: what was counted from one of several instants to the next, in batches of simulated time.*
+Batches are equally long: they begin short, and whenever there are twice as many as wanted, any two neighbours become
+one. So there are enough of them however early a simulation ends. They begin with the simulation; what comes after the
+last whole batch is left out.
+
+Latencies of several jobs or traffic kinds are merged batch by batch: so their intervals include that jobs which share
+links are slow at the same time.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
+import numpy
 import polars as pl
+from numpy.typing import NDArray
 
 from fairlane.engine import Engine
 from fairlane.engine.tables import frame
+from fairlane.results.schemas import ON_DEMAND, types
+from fairlane.statistics import FEWEST, Estimate, quantile, ratio_change
 
 QUANTILES: Mapping[str, float] = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
 """The quantiles of the tables, by name."""
@@ -89,3 +101,117 @@ def _quantile(quantile: float) -> pl.Expr:
     # Thousandths are whole numbers: no rounding where quantile * n is one.
     rank = (pl.col("count").sum() * round(quantile * 1000) + 999) // 1000
     return pl.col("high").filter(pl.col("count").cum_sum() >= rank).first()
+
+
+Floats = NDArray[numpy.float64]
+
+BATCHES = 24
+"""How many batches there are at least, after the first ones."""
+
+_ENDS = {name: kind for name, kind in types(ON_DEMAND["latency"]).items() if name.endswith(("_low_ps", "_high_ps"))}
+_LEVELS: Mapping[str, Sequence[str]] = {
+    "": ("job", "kind"),
+    "job": ("job",),
+    "workload": ("workload",),
+    "kind": ("kind",),
+}
+"""What is merged, and what then tells rows apart besides messages and packets; nothing is merged at the first level."""
+_SCHEMA = {"level": pl.String, "of": pl.String, "job": pl.UInt32, "kind": pl.String, "workload": pl.String, **_ENDS}
+
+
+@dataclass(frozen=True)
+class Look:
+    """What had been counted at one instant: by histogram and bucket, and the sum of each histogram.
+
+    Both have the columns ``of``, ``job``, ``kind``.
+    """
+
+    counts: pl.DataFrame
+    sums: pl.DataFrame
+
+    @classmethod
+    def at(cls, engine: Engine) -> Self:
+        """What ``engine`` has counted so far."""
+        counts = frame(engine.table("latency_counts")).rename({"of": "packets"})
+        sums = exact_of(engine).with_columns(packets=(pl.col("of") == "packet").cast(pl.UInt8))
+        number = ("packets", "job", "kind_number")
+        named = counts.join(sums.select("of", "kind", *number), on=number)
+        return cls(named.select(*KEY, "high", "count"), sums.select(*KEY, "count", "sum"))
+
+
+class LatencyBatches:
+    """Looks at what has been counted, at least ``BATCHES`` times in a simulation of ``shortest`` or more, ps.
+
+    ``workloads`` are those of the jobs, by number.
+    """
+
+    def __init__(self, shortest: int, workloads: Sequence[str]) -> None:
+        self._workloads = dict(enumerate(workloads))
+        self._every = max(1, shortest // BATCHES)
+        self._looks: list[Look] = []
+        self.due = self._every
+        """The next instant to look at, ps."""
+
+    def look(self, engine: Engine) -> None:
+        """Keeps what has been counted so far, once at an instant that is due."""
+        if engine.now >= self.due:
+            self._looks.append(Look.at(engine))
+            if len(self._looks) == 2 * BATCHES:
+                self._looks = self._looks[1::2]
+                self._every *= 2
+            self.due = (engine.now // self._every + 1) * self._every
+
+    def table(self) -> pl.DataFrame:
+        """The ends of the intervals of mean and quantiles, ps, where there are any.
+
+        Rows at the ``level`` "" are those of the table ``latency``, by ``of``, ``job`` and ``kind``; those at the level
+        "job", "workload" or "kind" have all latencies of a job, a workload or a traffic kind.
+        """
+        looks = self._looks
+        if len(looks) < FEWEST or looks[-1].sums.is_empty():
+            return pl.DataFrame(schema=_SCHEMA)
+        workload = pl.col("job").replace_strict(self._workloads, return_dtype=pl.String).alias("workload")
+        named = [Look(look.counts.with_columns(workload), look.sums.with_columns(workload)) for look in looks]
+        rows = [{"level": level, **row} for level, by in _LEVELS.items() for row in intervals(named, ("of", *by))]
+        return pl.DataFrame(rows, schema=_SCHEMA)
+
+
+def intervals(looks: Sequence[Look], by: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """A row for each group of histograms with the same ``by``, whose counts are added up: the ends of its intervals."""
+    merged = [look.counts.group_by(*by, "high").agg(pl.col("count").sum()).sort(*by, "high") for look in looks]
+    sums = [look.sums.group_by(by).agg(pl.col("count", "sum").sum()).sort(by) for look in looks]
+    counts = _by_batch(merged, (*by, "high"), "count")
+    delivered, total = (_by_batch(sums, by, name) for name in ("count", "sum"))
+    places = (
+        merged[-1].with_row_index().group_by(by, maintain_order=True).agg(pl.col("index").first(), pl.len(), "high")
+    )
+    for row in sums[-1].with_row_index("row").join(places, on=by, maintain_order="left").iter_rows(named=True):
+        of_group = counts[:, row["index"] : row["index"] + row["len"]]
+        found = {name: quantile(row["high"], of_group, share) for name, share in QUANTILES.items()}
+        mean = _mean(total[:, row["row"]], delivered[:, row["row"]])
+        yield {name: row[name] for name in by} | _ends({"mean": mean, **found})
+
+
+def _by_batch(looks: Sequence[pl.DataFrame], by: Sequence[str], name: str) -> Floats:
+    """What was added to the column ``name`` in each batch (row), for each row of the last look (column)."""
+    places = looks[-1].select(by).with_row_index()
+    found = numpy.zeros((len(looks), places.height))
+    for at, look in enumerate(looks):
+        joined = look.select(*by, name).join(places, on=by)
+        found[at, joined["index"].to_numpy()] = joined[name].to_numpy()
+    return numpy.diff(found, axis=0, prepend=0.0)
+
+
+def _mean(total: Floats, count: Floats) -> Estimate | None:
+    change = ratio_change(total[count > 0], count[count > 0], skip=0)  # the sum over the count, less one
+    return change.shifted(1.0) if change else None
+
+
+def _ends(found: dict[str, Estimate | None]) -> dict[str, float | int | None]:
+    """The columns of intervals; those of quantiles are whole picoseconds."""
+    ends: dict[str, float | int | None] = {}
+    for name, estimate in found.items():
+        low, high = (estimate.low, estimate.high) if estimate else (None, None)
+        for end, value in (("low", low), ("high", high)):
+            ends[f"{name}_{end}_ps"] = value if name == "mean" or value is None else round(value)
+    return ends

@@ -23,9 +23,9 @@ from typing import Literal, Self
 
 from pydantic import Field
 
+from fairlane.errors import ResultsError
 from fairlane.inputs.files import is_taken, take
 from fairlane.inputs.table import Table
-from fairlane.results.errors import ResultsError
 from fairlane.results.manifest import read_as
 
 STATE, LOCK, STOP = "state.json", "lock", "stop"

@@ -16,9 +16,9 @@ from typing import Annotated, Literal, Self, TypeVar
 import polars as pl
 from pydantic import BaseModel, Field, ValidationError
 
+from fairlane.errors import ResultsError, writing
 from fairlane.inputs.files import read_bytes, replacing
 from fairlane.inputs.table import Table
-from fairlane.results.errors import ResultsError, writing
 
 MANIFEST = "manifest.json"
 Kind = Literal[

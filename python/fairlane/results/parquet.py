@@ -7,14 +7,13 @@ import os
 from collections.abc import Mapping
 from glob import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from fairlane.errors import nearest
-from fairlane.results.errors import ResultsError
+from fairlane.errors import ResultsError, nearest
+from fairlane.results.base import frame_of
 from fairlane.results.manifest import Sealed
-from fairlane.results.query import frame_of
 from fairlane.results.schemas import Optional, Schema
 
 if TYPE_CHECKING:
@@ -86,3 +85,20 @@ def _check_columns(path: Path, table: pl.DataFrame, schema: Schema) -> None:
 def _memory() -> int:
     """Bytes of memory of this machine."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+DIGITS = 6
+"""Significant digits of numbers."""
+
+
+def plain_columns(table: pl.DataFrame) -> dict[str, list[Any]]:
+    """The columns by name."""
+    rounded = table.with_columns(pl.col(pl.Float64, pl.Float32).round_sig_figs(DIGITS))
+    return {column.name: _plain(column).to_list() for column in rounded}
+
+
+def _plain(column: pl.Series) -> pl.Series:
+    if column.dtype.is_decimal():
+        return column.cast(pl.Float64)
+    simple = column.dtype.is_numeric() or column.dtype in (pl.String, pl.Boolean)
+    return column if simple else column.cast(pl.String, strict=False)

@@ -8,9 +8,9 @@ from typing import Any, Self
 import polars as pl
 from pydantic import Field
 
+from fairlane.errors import ResultsError
 from fairlane.inputs.table import Table
 from fairlane.results.base import Results
-from fairlane.results.errors import ResultsError
 from fairlane.results.manifest import Sealed, read_as, seal
 from fairlane.wording import plural
 

@@ -11,8 +11,8 @@ import polars as pl
 from fairlane.engine import Engine
 from fairlane.engine.tables import EngineTables, Work, frame, marks
 from fairlane.results import derive
+from fairlane.results.culprit import LeftOut, lost_time
 from fairlane.results.latency import Latency
-from fairlane.results.lost import LeftOut, lost_time
 from fairlane.results.schemas import RUN
 from fairlane.scenario import Resolved
 

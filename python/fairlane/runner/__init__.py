@@ -11,10 +11,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fairlane.errors import ResultsError
 from fairlane.inputs.problems import Problems
-from fairlane.results.errors import ResultsError
-from fairlane.results.run import Run, RunMeta, Source, Timings
-from fairlane.results.store import new_folder
+from fairlane.results.run import Run, RunMeta, Source, Timings, new_folder
 from fairlane.results.tables import Links, Tables
 from fairlane.runner.experiment import Experiment
 from fairlane.runner.live import watched

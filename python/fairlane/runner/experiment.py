@@ -13,8 +13,8 @@ import polars as pl
 from fairlane.engine import Engine, Slice, Watcher, drive
 from fairlane.engine.tables import Work, frame
 from fairlane.errors import Problem, RunError, ScenarioError
-from fairlane.results.latency_batches import LatencyBatches
-from fairlane.results.lost import LeftOut
+from fairlane.results.culprit import LeftOut
+from fairlane.results.latency import LatencyBatches
 from fairlane.results.tables import Observed
 from fairlane.runner.counters import IterationCounters, PortSampler
 from fairlane.runner.live import Live, StopRequestedError

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fairlane.engine import Engine, RawTable
 from fairlane.engine.tables import PS
-from fairlane.fabric import columns
+from fairlane.fabric.view import columns
 from fairlane.results.live import BusyLinks, Jobs, Matrix
 from fairlane.results.tables import Links
 

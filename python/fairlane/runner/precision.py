@@ -16,8 +16,8 @@ from fairlane.statistics import Estimate
 from fairlane.wording import fine_percent, listed, percent, plural, seconds
 
 if TYPE_CHECKING:
+    from fairlane.scenario.observe import Until
     from fairlane.scenario.resolved import ResolvedJob
-    from fairlane.scenario.until import Until
 
 ENOUGH = 20
 """Iterations after the warm-up below which no interval ends a run."""

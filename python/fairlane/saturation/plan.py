@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.fabric import Fabric
+from fairlane.fabric.view import Fabric
 from fairlane.inputs.problems import Problems, validated
 from fairlane.scenario import Scenario
 from fairlane.scenario.models import Job

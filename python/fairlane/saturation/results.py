@@ -15,7 +15,7 @@ import polars as pl
 from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
-from fairlane.results import repeats
+from fairlane.results import notes
 from fairlane.results.base import Results
 from fairlane.results.derive import interval
 from fairlane.results.latency import QUANTILES, summarize
@@ -78,7 +78,7 @@ class Saturation(Results):
 
     def repeated(self) -> list[str]:
         """That runs repeat another one of the same load, in a sentence; nothing if none does."""
-        return repeats.repeated(self.runs, _SAME, ["seeds"])
+        return notes.repeated(self.runs, _SAME, ["seeds"])
 
     def headline(self) -> str:
         """Where saturation lies, in a line."""
@@ -168,7 +168,7 @@ def _latencies(exact: pl.DataFrame, histogram: pl.DataFrame) -> dict[str, Any]:
 
 
 def _point(load: float, every: Sequence[Replicate], runs: pl.DataFrame) -> dict[str, Any]:
-    replicates, runs = list({one.digest: one for one in every}.values()), repeats.distinct(runs, _SAME)
+    replicates, runs = list({one.digest: one for one in every}.values()), notes.distinct(runs, _SAME)
     merged = _latencies(
         pl.concat([replicate.exact for replicate in replicates]),
         pl.concat([replicate.histogram for replicate in replicates]),

@@ -128,7 +128,7 @@ def with_background(scenario: _Scenario) -> _Scenario:
 
     Raises ``Problems`` if the mix does not fit.
     """
-    from fairlane.fabric import Fabric
+    from fairlane.fabric.view import Fabric
     from fairlane.scenario.placing import fixed_hosts
     from fairlane.scenario.resolve import building, copies
 

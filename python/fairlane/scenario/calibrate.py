@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from fairlane import _core
 from fairlane.engine import End, Iterations, Slice, drive
 from fairlane.errors import ScenarioError
-from fairlane.fabric import columns
+from fairlane.fabric.view import columns
 from fairlane.inputs.files import load_sealed, save_sealed
 from fairlane.workload.base import Workload
 from fairlane.workload.builder import JobScript

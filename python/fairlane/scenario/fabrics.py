@@ -5,9 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.fabric import Fabric, Wiring, read_wiring
 from fairlane.fabric.export import wiring_of
+from fairlane.fabric.reader import read_wiring
 from fairlane.fabric.table import FabricTable
+from fairlane.fabric.view import Fabric
+from fairlane.fabric.wiring import Wiring
 from fairlane.inputs import code
 from fairlane.inputs.parameters import entries
 from fairlane.scenario.scenario import Scenario

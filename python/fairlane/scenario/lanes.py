@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from fairlane.fabric import Fabric
 from fairlane.fabric.table import FabricTable, Routing
+from fairlane.fabric.view import Fabric
 from fairlane.inputs.problems import refusing
 from fairlane.scenario.checks import lanes_of_levels, levels_in_use
 from fairlane.scenario.models import Qos

@@ -12,7 +12,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fairlane.errors import Problem
-from fairlane.fabric import Fabric
+from fairlane.fabric.view import Fabric
 from fairlane.inputs.hosts import host_numbers
 from fairlane.inputs.problems import Problems, under
 from fairlane.inputs.registry import blamed

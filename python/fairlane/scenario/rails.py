@@ -15,7 +15,7 @@ from fairlane.units import Size, Written
 if TYPE_CHECKING:
     import numpy
 
-    from fairlane.fabric import Fabric
+    from fairlane.fabric.view import Fabric
     from fairlane.scenario.resolved import ResolvedJob
     from fairlane.scenario.scenario import Scenario
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import ceil
 from typing import Any, NamedTuple
 
-from fairlane.fabric import Fabric
+from fairlane.fabric.view import Fabric
 from fairlane.units import BANDWIDTH, DURATION
 from fairlane.wording import data_size, listed, percent, plural
 

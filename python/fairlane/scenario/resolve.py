@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from fairlane import _core
 from fairlane.errors import BuildError, Problem, RunError
-from fairlane.fabric import Fabric
-from fairlane.fabric.speeds import mixed_speeds, slow_links
+from fairlane.fabric.congestion import mixed_speeds, slow_links
+from fairlane.fabric.view import Fabric
 from fairlane.inputs.problems import Problems, under, validated
 from fairlane.inputs.registry import blamed
 from fairlane.power import Pace, job_power

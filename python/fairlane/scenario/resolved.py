@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from fairlane import _core
-from fairlane.fabric import Fabric
+from fairlane.fabric.view import Fabric
 from fairlane.inputs.hosts import Host
 from fairlane.placement import hosts_needed
 from fairlane.power import JobPower
@@ -16,8 +16,7 @@ from fairlane.workload.builder import Injection
 
 if TYPE_CHECKING:
     from fairlane.scenario.estimate import Estimate
-    from fairlane.scenario.observe import SwitchCounters
-    from fairlane.scenario.until import Until
+    from fairlane.scenario.observe import SwitchCounters, Until
 
 BACKGROUND = "background jobs"
 """The name of all jobs of the table ``background`` as one aggressor."""

@@ -17,12 +17,10 @@ from fairlane.inputs.table import Table
 from fairlane.power import PowerTable
 from fairlane.scenario.background import Background
 from fairlane.scenario.checks import check
-from fairlane.scenario.faults import Fault
 from fairlane.scenario.models import Job, Mpi, Placement, PlacementField, Qos
 from fairlane.scenario.network import Network
-from fairlane.scenario.observe import Observe
+from fairlane.scenario.observe import Fault, Observe, Until
 from fairlane.scenario.simulators import Applied, with_model
-from fairlane.scenario.until import Until
 from fairlane.seeds import LARGEST_SEED
 from fairlane.units import DURATION, Duration, Size, Written
 from fairlane.wording import html_table, plural

@@ -14,7 +14,7 @@ from typing import Any
 import tomlkit
 
 from fairlane.errors import Problem, ScenarioError, nearest
-from fairlane.fabric import Wiring
+from fairlane.fabric.wiring import Wiring
 from fairlane.slurm import SlurmJob, compress, expand, is_list, shortened, slurm_names
 from fairlane.wording import plural
 

@@ -15,7 +15,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fairlane import _core
-from fairlane.fabric import Fabric
+from fairlane.fabric.view import Fabric
 from fairlane.seeds import Purpose, stream
 from fairlane.units import CLOCK_END
 from fairlane.workload.counting import Counted, Traffic

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.fabric import Fabric, read_wiring
+from fairlane.fabric.reader import read_wiring
 from fairlane.fabric.table import FabricTable
+from fairlane.fabric.view import Fabric
 from fairlane.inputs.problems import refusing
 from fairlane.placement import ALLOCATORS, Communication, PlacementPolicy
 from fairlane.placement.grid import sides_of

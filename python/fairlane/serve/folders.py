@@ -18,8 +18,8 @@ from fairlane.inputs.files import parse_json, read_bytes
 from fairlane.results.live import Found, live_folder, read_live, stored_name
 from fairlane.results.manifest import MANIFEST
 from fairlane.results.reproduction import META as REPRODUCTION_META
+from fairlane.results.run import META as RUN_META
 from fairlane.results.schedule import META as SCHEDULE_META
-from fairlane.results.store import META as RUN_META
 from fairlane.results.study import META as STUDY_META
 from fairlane.saturation.results import META as SATURATION_META
 from fairlane.tasks.store import ANSWERS, FAILED, SPEC

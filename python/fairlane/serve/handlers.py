@@ -11,13 +11,12 @@ from pydantic_core import to_json
 from tornado.web import HTTPError, RequestHandler
 from typing_extensions import override
 
-from fairlane.errors import FairlaneError
-from fairlane.results.errors import ResultsError
+from fairlane.errors import FairlaneError, ResultsError
 from fairlane.results.live import Found, State, read_live, request_stop
-from fairlane.serve import shell
-from fairlane.serve.access import HEADER, Access, is_local, policy
+from fairlane.serve import pages
 from fairlane.serve.folders import Entry, Folders, OutsideError, within
-from fairlane.serve.pages import KINDS, Pages
+from fairlane.serve.pages import KINDS, Asset, Pages
+from fairlane.serve.server import HEADER, Access, is_local, policy
 from fairlane.views.page import page as page_of_view
 from fairlane.views.run import live
 
@@ -40,7 +39,7 @@ class Served:
     access: Access
     folders: Folders
     pages: Pages
-    assets: dict[str, shell.Asset]
+    assets: dict[str, Asset]
     title: str
     """What the folder is called on pages."""
     cookie: str
@@ -109,7 +108,7 @@ class Handler(RequestHandler):
         if self.as_json:
             self.send({"error": words})
         else:
-            self.finish(shell.error_page(words, self.nonce))
+            self.finish(pages.error_page(words, self.nonce))
 
     def send(self, data: object) -> None:
         """Ends with JSON."""
@@ -132,7 +131,7 @@ class Handler(RequestHandler):
 
     def send_page(self, name: str, title: str, data: object) -> None:
         """Ends with one of the server's own pages."""
-        self.finish(shell.page(name, title, self.nonce, data))
+        self.finish(pages.page(name, title, self.nonce, data))
 
     async def in_progress(self, path: str) -> Found | None:
         """The state of a run in progress, None if it has ended; answers with an error if it cannot be read."""
@@ -197,7 +196,7 @@ class ReportPage(Handler):
             words = " ".join(str(error).replace(f"{root}/", "").split())
             raise Refused(409, words) from error
         self.allow_styles()
-        self.finish(shell.served(page, self.nonce))
+        self.finish(pages.served(page, self.nonce))
 
 
 class LivePage(Handler):
@@ -215,7 +214,7 @@ class LivePage(Handler):
             raise Refused(404, _NOTHING)
         page = await self.away(_live_page, found.state, path)
         self.allow_styles()
-        self.finish(shell.live(page, self.nonce, data))
+        self.finish(pages.live(page, self.nonce, data))
 
 
 def _live_page(state: State, name: str) -> str:

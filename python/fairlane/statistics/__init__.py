@@ -43,6 +43,29 @@ from typing import Any
 import numpy
 from numpy.typing import ArrayLike, NDArray
 
+__all__ = [
+    "COVERAGE",
+    "FALSE_DISCOVERIES",
+    "FEWEST",
+    "FEWEST_UNITS",
+    "SPREAD",
+    "Estimate",
+    "beyond_noise",
+    "difference",
+    "differences",
+    "half_width",
+    "independent",
+    "mean",
+    "of_ratios",
+    "over_replicates",
+    "p_value",
+    "quantile",
+    "ratio_change",
+    "spread",
+    "warm_up",
+]
+
+
 COVERAGE = 0.95
 """The probability with which intervals contain the true value."""
 

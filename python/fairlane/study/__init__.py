@@ -1,8 +1,7 @@
 """Studies: a scenario over placements, seeds, parameters and treatments, against default and isolated runs.
 
 A study file becomes a plan of cells; their tasks are performed by workers, every answer is stored at once, and the
-answers become tables. A kind of treatment is one file in ``treatments`` and one line there. Names are imported when
-they are first used: workers need few of them.
+answers become tables. A kind of treatment is one file in ``treatments`` and one line there.
 """
 
 from importlib import import_module

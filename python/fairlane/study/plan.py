@@ -31,7 +31,7 @@ from fairlane.wording import plural
 
 T = TypeVar("T")
 
-CALIBRATE = "fairlane.study.work:calibrate"
+CALIBRATE = "fairlane.study.pinned:calibrate"
 FIXED = ("name", "seed", "duration")
 FIXED_OF_JOBS = ("name", "count", "ranks", "workload", "trace", "start", "stop", "stream")
 """What treated and default runs must have in common to be comparable."""

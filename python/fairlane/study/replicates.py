@@ -5,10 +5,23 @@ chance. Every condition (combination of cases, parameters and factors) begins wi
 is least certain get half as many again, until the 95% interval of the mean over replicates is narrow enough under every
 condition, or the replicates are used up. What is added depends on results alone: not on the number of workers, nor on
 what was computed before an interruption.
+
+*Points of a study with the same results, bit for bit: seeds, placements and factors that change nothing.* Found by the
+digests of results, so it does not matter why they are the same. Points of one condition that repeat each other are one
+replicate (``same_as`` in ``work``).
+
+*Means over the placements and seeds of a study, with intervals.* The outer units are placements; where there is one
+placement, seeds are. A unit's value is the mean over its seeds and jobs. With fewer than three units there is no
+interval, unless it is one run of one job: then it is the run's own.
+
+Points of a condition with the same results, bit for bit, are one replicate.
+
+A run of a job with fewer than two iterations has no time per iteration and no rate: it was too slow. A mean over the
+other runs would be that of the fast ones, so there is none.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,14 +30,149 @@ import polars as pl
 from pydantic import Field
 
 from fairlane.inputs.table import Table
-from fairlane.scenario.until import Share
-from fairlane.statistics import Estimate
+from fairlane.results import notes
+from fairlane.results.derive import interval
+from fairlane.results.notes import sentence
+from fairlane.scenario.observe import Share
+from fairlane.statistics import SPREAD, Estimate, over_replicates, spread
 from fairlane.study.conditions import condition_of
-from fairlane.study.replication import distinct, estimate
 from fairlane.wording import fine_percent, listed, percent, plural
 
 if TYPE_CHECKING:
     from fairlane.study.study import Point
+
+_RUN = ("baseline", "treatment", "job")
+
+
+def repeated(runs: pl.DataFrame, work: pl.DataFrame | None, *, once: bool = True) -> Iterator[str]:
+    """Sentences about points, and about cases, parameters and factors, that change nothing.
+
+    A study that measures has no table ``work``: then the digests of ``runs`` say so. ``once``: whether they count once.
+    """
+    conditions = runs.columns[1 : runs.columns.index("placement")]
+    measured = runs.filter(pl.col("digest").is_not_null()).with_columns(
+        same_as=pl.col("point").min().over(*conditions, *_RUN, "digest")
+    )
+    yield from _points(measured if work is None else work, conditions, once)
+    if no_effect := _like_default(runs):
+        words = "changes nothing: its" if len(no_effect) == 1 else "change nothing: their"
+        yield f"{listed(no_effect)} {words} results are those of the default runs, bit for bit, at all points."
+    for name in conditions:
+        if runs[name].n_unique() > 1 and _changes_nothing(runs, name, [one for one in conditions if one != name]):
+            yield f"{name} changes nothing: results are the same, bit for bit, at all its values."
+
+
+def _like_default(runs: pl.DataFrame) -> list[str]:
+    """The treatments whose results are those of the default run at every point."""
+    default = runs.filter(pl.col("treatment") == "default").select("point", "baseline", default="digest")
+    treated = runs.filter(pl.col("job").is_null(), pl.col("treatment") != "default")
+    same = treated.join(default, on=["point", "baseline"], how="left").group_by("treatment", maintain_order=True)
+    found = same.agg((pl.col("digest") == pl.col("default")).fill_null(value=False).all().alias("same"))
+    return found.filter("same")["treatment"].to_list()
+
+
+def _points(table: pl.DataFrame, conditions: Sequence[str], once: bool) -> Iterator[str]:
+    """How many points repeat another one of their condition, and in which runs."""
+    treatments = table["treatment"].unique(maintain_order=True).to_list()
+    by_count: dict[tuple[int, int, tuple[str, ...]], list[str]] = {}
+    for treatment in treatments:
+        of = table.filter(pl.col("treatment") == treatment)
+        points, repeats = (rows["point"].n_unique() for rows in (of, of.filter(pl.col("same_as") < pl.col("point"))))
+        if repeats:
+            by_count.setdefault((repeats, points, _constant(of, conditions)), []).append(treatment)
+    for (repeats, points, constant), names in by_count.items():
+        whose = "" if names == treatments else f" in {listed(names)} runs"
+        yield sentence(repeats, points, constant, what="point", whose=whose, once=once)
+
+
+def _constant(table: pl.DataFrame, conditions: Sequence[str]) -> tuple[str, ...]:
+    """Which of placements and seeds change nothing in any condition."""
+    varied = [name for name in ("placement", "seed") if table[name].n_unique() > 1]
+    if table.group_by(*conditions, "baseline").agg(pl.col("same_as").n_unique())["same_as"].max() == 1:
+        return tuple(f"{name}s" for name in varied)
+    found = []
+    for name, other in (("placement", "seed"), ("seed", "placement")):
+        groups = table.group_by(*conditions, "baseline", other).agg(pl.col(name, "same_as").n_unique())
+        if groups[name].max() != 1 and groups["same_as"].max() == 1:
+            found.append(f"{name}s")
+    return tuple(found)
+
+
+def _changes_nothing(runs: pl.DataFrame, name: str, others: Sequence[str]) -> bool:
+    """Whether all values of a column have the same results, wherever points differ in nothing else."""
+    groups = runs.group_by(*others, "placement", "seed", *_RUN).agg(
+        pl.col(name).n_unique().alias("values"),
+        pl.col("digest").n_unique(),
+        pl.col("digest").null_count().alias("none"),
+    )
+    compared = groups.filter(pl.col("values") > 1)
+    return compared.height > 0 and bool(((compared["digest"] == 1) & (compared["none"] == 0)).all())
+
+
+EFFECTS = ("w", "improvement")
+"""Effects in ``work``: their means are over the rows that have one."""
+PACE = ("seconds_per_iteration", "iterations_per_second")
+"""How fast jobs are, in ``work``: there is a mean only where every row has a value."""
+
+
+def distinct(work: pl.DataFrame) -> pl.DataFrame:
+    """The rows of ``work`` without those that repeat another of the same condition (``same_as``)."""
+    if "same_as" not in work.columns:
+        return work
+    row = [name for name in ("same_as", "baseline", "treatment", "job") if name in work.columns]
+    return notes.distinct(work, row)
+
+
+def outer_unit(work: pl.DataFrame) -> str:
+    """The column that has the outer units: ``placement``, or ``seed`` where there is one placement."""
+    return "placement" if distinct(work)["placement"].n_unique() > 1 else "seed"
+
+
+def estimate(rows: pl.DataFrame, column: str, unit: str, *, complete: bool = False) -> Estimate | None:
+    """The mean of a column of ``work`` over replicates; None without a value.
+
+    With ``complete``, and for columns of ``PACE``, None also if any row has no value.
+    """
+    rows = distinct(rows)
+    known = rows.filter(pl.col(column).is_not_null())
+    if known.height < rows.height and (complete or column in PACE):
+        return None
+    if known.height == 1:
+        [value, low, high] = known.select(column, f"{column}_low", f"{column}_high").row(0)
+        return Estimate(value, low, high, count=1)
+    by_seed = known.group_by(unit, "seed" if unit != "seed" else "placement", maintain_order=True).agg(
+        pl.col(column).mean()
+    )
+    units = by_seed.group_by(unit, maintain_order=True).agg(column)[column].to_list()
+    return over_replicates(units)
+
+
+def over_points(
+    work: pl.DataFrame, by: Sequence[str], columns: Sequence[str] = EFFECTS, unit: str = ""
+) -> pl.DataFrame:
+    """One row per group of rows of ``work``: each column's mean as by ``estimate``, and the ends of its interval.
+
+    ``unit`` is what replicates are, by default the ``outer_unit`` of the rows.
+    """
+    unit = unit or outer_unit(work)
+    rows = []
+    for key, of_group in work.group_by(by, maintain_order=True):
+        found = [interval(column, estimate(of_group, column, unit)) for column in columns]
+        found += [_spread(of_group, column, unit) for column in columns if column in PACE]
+        rows.append(dict(zip(by, key, strict=True)) | {name: it for one in found for name, it in one.items()})
+    schema: dict[str, Any] = {name: work.schema[name] for name in by}
+    schema |= {f"{column}{end}": pl.Float64 for column in columns for end in ("", "_low", "_high")}
+    schema |= {f"{column}{end}": pl.Float64 for column in columns if column in PACE for end in SPREAD}
+    return pl.DataFrame(rows, schema=schema)
+
+
+def _spread(rows: pl.DataFrame, column: str, unit: str) -> dict[str, float | None]:
+    """The median, the least and the greatest of the units' means; nothing of a single run."""
+    if rows.height < 2 or rows[column].null_count():
+        return {}
+    found = spread(rows.group_by(unit).agg(pl.col(column).mean())[column].to_list())
+    return {f"{column}{end}": value for end, value in zip(SPREAD, found, strict=True)} if found else {}
+
 
 GROWTH = 0.5
 """By which share of its replicates a condition grows at a time."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from fairlane.results.query import Stream, frame_of
+from fairlane.results.base import Stream, frame_of
 
 if TYPE_CHECKING:
     import duckdb

@@ -13,7 +13,7 @@ from fairlane.inputs.table import Table
 from fairlane.placement import LIST
 from fairlane.scenario.models import Placement
 from fairlane.seeds import LARGEST_SEED
-from fairlane.study.columns import collisions, queried
+from fairlane.study.conditions import collisions, queried
 from fairlane.study.replicates import Replicates
 from fairlane.study.setting import Change, Setting, changes, misplaced, steps_of
 from fairlane.study.treatments import Treatment, read_treatment

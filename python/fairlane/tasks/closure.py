@@ -1,16 +1,24 @@
-"""The code behind a function: its module and every module of fairlane that this one imports, directly or not.
+"""The code behind a function: its module and every module of fairlane that it imports, directly or not.
 
 Read from the files, without importing anything: all workers find the same. An import inside a function counts, one
 for type checkers does not; nor do ``fairlane.plot`` and ``fairlane.views``, which show results and are imported by
 their methods ``plot``, ``draw`` and ``_repr_html_`` only. Names that a package imports when they are first used (PEP
-562), and functions that are named by a text as ``"fairlane.study.work:simulate"``, are followed too.
+562), and functions that are named by a text as ``"fairlane.study.pinned:simulate"``, are followed too.
+
+*What answers depend on besides what was asked: the code that makes them, as it stands on this machine.* A version
+number does not change while one works at a checkout; the files do. Which files those are is computed from what they
+import (``closure``).
 """
 
 import ast
 import re
+import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache, cached_property, lru_cache
+from hashlib import sha256
 from pathlib import Path
+
+from fairlane.inputs.registry import code_of_packages
 
 PACKAGE = "fairlane"
 DRAWING = (f"{PACKAGE}.plot", f"{PACKAGE}.views")
@@ -156,3 +164,39 @@ def beside(file: Path) -> list[Path]:
 def code() -> Code:
     """The code of this fairlane: files do not change while a program runs."""
     return Code(Path(__file__).parents[1])
+
+
+STUDY = ("fairlane.study.pinned", "fairlane.study.measured", "fairlane.study.method")
+"""The modules of the functions that the tasks of studies name."""
+_CONTROLLERS = "fairlane.controller"
+
+
+def sources(*entries: str | Path, controller: str | None = None) -> str:
+    """A digest of the code behind modules and files, by default the tasks of studies; and of installed plug-ins.
+
+    That is all of fairlane that they import, the compiled simulator included. With the name of a ``controller``,
+    controllers that are built in and that it does not use do not count.
+    """
+    return code_digest(entries or STUDY, controller, tuple(sys.path))
+
+
+@lru_cache
+def code_digest(entries: tuple[str | Path, ...], controller: str | None, _path: tuple[str, ...]) -> str:
+    """The same for packages that are looked for in ``_path``; kept, as files do not change while a program runs."""
+    home = code().home
+    found = sha256()
+    for path in code().files(entries, _of_other_controllers(controller)):
+        name = path.relative_to(home).as_posix() if home in path.parents else path.name
+        found.update(f"{name}\0".encode())
+        found.update(sha256(path.read_bytes()).digest())
+    found.update("\0".join(code_of_packages()).encode())
+    return found.hexdigest()[:16]
+
+
+def _of_other_controllers(controller: str | None) -> set[tuple[str, str]]:
+    """The imports by which the package of controllers knows the others."""
+    from fairlane.controller import CONTROLLERS
+
+    modules = {name: kind.__module__.split(".")[2] for name, kind in CONTROLLERS.builtin.items()}
+    others = {*modules.values()} - {modules.get(controller or "")}
+    return {(_CONTROLLERS, f"{_CONTROLLERS}.{module}") for module in others} if controller is not None else set()

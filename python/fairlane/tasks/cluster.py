@@ -21,7 +21,7 @@ from pydantic import AfterValidator, Field
 from fairlane.errors import Problem, RunError, ScenarioError, require
 from fairlane.inputs.problems import Problems
 from fairlane.inputs.table import Table
-from fairlane.limits import HANG_S
+from fairlane.signals import HANG_S
 from fairlane.tasks.task import Computable, Outcome, perform
 from fairlane.units import SIZE, whole_number
 

@@ -17,12 +17,11 @@ from typing import Any, Self
 
 import polars as pl
 
-from fairlane.errors import FairlaneError
+from fairlane.errors import FairlaneError, ResultsError, writing
 from fairlane.inputs.files import MOST_STORED, parse_json, read_bytes
-from fairlane.results.errors import ResultsError, writing
 from fairlane.results.manifest import Kind, seal, unseal
-from fairlane.results.store import is_folder_of, new_folder
-from fairlane.tasks.sources import sources
+from fairlane.results.run import is_folder_of, new_folder
+from fairlane.tasks.closure import sources
 from fairlane.tasks.task import Computable, Outcome
 
 SCHEMA_VERSION = 2

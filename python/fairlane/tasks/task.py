@@ -23,8 +23,7 @@ from fairlane.engine import Engine, Watcher, drive
 from fairlane.errors import FairlaneError, RunError, ScenarioError
 from fairlane.inputs.document import Document
 from fairlane.scenario import Resolved, Scenario
-from fairlane.tasks.closure import beside
-from fairlane.tasks.sources import sources
+from fairlane.tasks.closure import beside, sources
 
 ANCHORS = (".meta", ".otf2")
 """Suffixes of files that name a recording; its other files are in the same folder."""

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from fairlane.agent.system import call
 from fairlane.errors import FairlaneError, RunError
-from fairlane.limits import HANG_S
-from fairlane.signals import deferred_signals, temporary_folder
+from fairlane.signals import HANG_S, deferred_signals, temporary_folder
 from fairlane.testbed.plan import PREFIX, Plan
 
 

@@ -15,9 +15,9 @@ import polars as pl
 
 from fairlane.agent.backends.linux import Device, LevelClass, Linux
 from fairlane.agent.jobs import Setting
+from fairlane.errors import writing
 from fairlane.inputs.files import replacing
-from fairlane.limits import HANG_S
-from fairlane.results.errors import writing
+from fairlane.signals import HANG_S
 from fairlane.testbed import machine
 from fairlane.testbed.file import TestbedFile
 from fairlane.testbed.machine import MeasurementError

@@ -9,7 +9,7 @@ from pathlib import Path
 from time import monotonic, sleep
 
 from fairlane.agent.system import call
-from fairlane.limits import HANG_S
+from fairlane.signals import HANG_S
 from fairlane.testbed.file import Job, TestbedFile
 from fairlane.testbed.machine import Control, TestbedError, dying_with_parent, inside
 from fairlane.testbed.plan import CONTROL, CONTROL_NETWORK, DATA_NETWORK, PREFIX

@@ -14,9 +14,8 @@ from typing import Any
 
 import polars as pl
 
-from fairlane.errors import Problem, ScenarioError
+from fairlane.errors import Problem, ScenarioError, writing
 from fairlane.inputs.files import write_text
-from fairlane.results.errors import writing
 from fairlane.statistics import Estimate, beyond_noise, difference, independent
 from fairlane.testbed.file import TestbedFile
 from fairlane.testbed.measure import ISOLATED, TOGETHER

@@ -7,9 +7,8 @@ from pathlib import Path
 import polars as pl
 
 from fairlane.analysis.record import View
-from fairlane.errors import Problem, ScenarioError
-from fairlane.results import Run, load_run
-from fairlane.results.errors import ResultsError
+from fairlane.errors import Problem, ResultsError, ScenarioError
+from fairlane.results.run import Run, load_run
 from fairlane.timeline.causes import main_cause
 from fairlane.timeline.recorded import Recorder
 from fairlane.units import DURATION

@@ -16,9 +16,9 @@ from urllib.parse import quote
 
 import polars as pl
 
-from fairlane.results.errors import ResultsError, writing
+from fairlane.errors import ResultsError, writing
 from fairlane.timeline.build import SENDS, Timelines
-from fairlane.timeline.names import mpi_name
+from fairlane.timeline.recorded import mpi_name
 
 RESOLUTION = 10**12
 """Ticks of an archive's clock in a second."""

@@ -8,12 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from fairlane.errors import require
+from fairlane.errors import require, writing
 from fairlane.inputs.files import replacing
-from fairlane.results.errors import writing
 from fairlane.timeline.build import Timelines
-from fairlane.timeline.names import mpi_name
 from fairlane.timeline.ports import COUNTERS, PortCounters, port_counters
+from fairlane.timeline.recorded import mpi_name
 
 MOST_PORTS = 64
 """The ports that are shown unless other numbers are asked for."""

@@ -9,12 +9,30 @@ from fairlane.analysis.again import KEPT, Again
 from fairlane.analysis.record import Span
 from fairlane.engine import Engine
 from fairlane.engine.tables import frame
-from fairlane.results.errors import ResultsError
+from fairlane.errors import ResultsError
 from fairlane.results.manifest import Sealed, create_sealed
 from fairlane.results.parquet import read_tables
 from fairlane.results.run import SCHEMA_VERSION
 from fairlane.results.schemas import TIMELINE
 from fairlane.timeline.causes import of_messages, queueing_causes
+
+_WORDS = {
+    "wait_all": "Waitall",
+    "wait_any": "Waitany",
+    "wait_some": "Waitsome",
+    "comm_topology": "Cart_create",
+}
+_VECTOR = ("gather", "scatter", "allgather", "alltoall")
+
+
+def mpi_name(call: str, blocks: int = 0) -> str:
+    """As ``MPI_Isend`` for ``isend``; with ``blocks`` of their own for the members, the v-variant of a collective."""
+    if call in _WORDS:
+        return f"MPI_{_WORDS[call]}"
+    vector = "v" if blocks and call.removeprefix("i").removeprefix("neighbor_") in _VECTOR else ""
+    uniform = "_block" if call.removeprefix("i") == "reduce_scatter" and not blocks else ""
+    return f"MPI_{call[:1].upper()}{call[1:]}{vector}{uniform}"
+
 
 _NONE = {pl.UInt64: 2**64 - 1, pl.UInt32: 2**32 - 1}
 """What the simulator writes where there is nothing."""

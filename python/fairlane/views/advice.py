@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from fairlane.advice import Advice
+from fairlane.advice.alternatives import Advice
 from fairlane.advice.features import MIN_MARKS
 from fairlane.views.charts import Axis, Layer, chart, described, drawing, hollow, whiskers
 from fairlane.views.model import Chart, View

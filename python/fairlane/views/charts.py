@@ -15,7 +15,7 @@ import polars as pl
 from altair import Undefined
 
 from fairlane.colours import LIGHT
-from fairlane.views.scales import is_wide, steps
+from fairlane.views.style import is_wide, steps
 from fairlane.views.tables import INTERVAL, Column, Row
 from fairlane.wording import duration_unit, time_unit
 

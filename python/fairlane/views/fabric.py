@@ -7,8 +7,9 @@ from typing import Any
 
 import polars as pl
 
-from fairlane.fabric import Comparison, FabricDescription, Survey
-from fairlane.fabric.coverage import Coverage, share_text
+from fairlane.fabric.compare import Comparison
+from fairlane.fabric.description import Coverage, FabricDescription, share_text
+from fairlane.fabric.survey import Survey
 from fairlane.units import BANDWIDTH, DURATION
 from fairlane.views.model import View
 from fairlane.views.tables import Column, Row, Table, columns, terms

@@ -11,7 +11,7 @@ import altair
 import numpy as np
 
 from fairlane.views.charts import NUMBERS, SHARES, stacked
-from fairlane.views.scales import DECADES, FEW_LARGE
+from fairlane.views.style import DECADES, FEW_LARGE
 
 HEAT = ("#fff5e8", "#fdc48d", "#ee6a4d", "#a8163a", "#45041f")
 """Lightness falls evenly from end to end."""

@@ -11,33 +11,20 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from fairlane.cables.results import Cables
-from fairlane.errors import Problem, ScenarioError
+from fairlane.errors import Problem, ResultsError, ScenarioError, writing
 from fairlane.gpcnet.results import Gpcnet
 from fairlane.inputs.files import replacing
 from fairlane.results.base import Results
-from fairlane.results.errors import ResultsError, writing
 from fairlane.results.reproduction import ReproductionResults, RobustnessResults
 from fairlane.results.run import Run
 from fairlane.results.schedule import ScheduleResults
 from fairlane.results.study import StudyResults
 from fairlane.saturation.results import Saturation
-from fairlane.views.look import Look
+from fairlane.views.model import View
+from fairlane.views.style import Look
 
 if TYPE_CHECKING:
-    from fairlane.views.model import Chart, View
-
-__all__ = [
-    "KINDS",
-    "Kind",
-    "draw",
-    "has_picture",
-    "html_of",
-    "nothing_in",
-    "plot",
-    "shown",
-    "view_of",
-    "write_pictures",
-]
+    from fairlane.views.model import Chart
 
 
 @dataclass(frozen=True)
@@ -239,3 +226,23 @@ def _chosen(view: "View", known: Collection[str], names: Iterable[str]) -> dict[
 def nothing_in(name: str) -> Problem:
     """What is wrong with a figure that results lack the data for."""
     return Problem("figure", "there is nothing to show in it: the results lack its data", name)
+
+
+FORMATS = (".png", ".svg", ".pdf", ".html")
+
+
+def write(view: View, path: Path) -> Path:
+    """Writes a view, and returns the path. Raises ``ScenarioError`` if that is not possible."""
+    from fairlane.views.page import page
+    from fairlane.views.picture import picture
+
+    kind = path.suffix.lower().removeprefix(".")
+    if f".{kind}" not in FORMATS:
+        raise ScenarioError(Problem("--out", "unknown picture format", str(path), ", ".join(FORMATS)))
+    content = page(view).encode() if kind == "html" else picture(view, view.charts, Look(format=kind))  # type: ignore[arg-type]
+    try:
+        with replacing(path) as scratch:
+            scratch.write_bytes(content)
+    except OSError as error:
+        raise ScenarioError(Problem("", f"cannot be written: {error.strerror}", file=str(path))) from None
+    return path

@@ -4,6 +4,7 @@ The text and the tables are HTML; charts are drawn by Vega-Lite, whose expressio
 ``fairlane serve`` forbids pages to compile code. The data of charts and exports are deflated.
 """
 
+import base64
 import zlib
 from base64 import b64encode
 from collections.abc import Iterator
@@ -14,15 +15,36 @@ from re import sub
 from string import Template
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 from pydantic_core import to_json
 
 from fairlane.views.charts import Panels
-from fairlane.views.look import Look
 from fairlane.views.model import Chart, Custom, View
 from fairlane.views.picture import picture
-from fairlane.views.style import PAGE, PAGE_FONT, config, properties
+from fairlane.views.style import PAGE, PAGE_FONT, Look, config, properties
 from fairlane.views.tables import Bad, Column, Faint, Good, Row, Table
+
+NUMBERS = {"f32": "<f4", "u8": "<u1", "u16": "<u2", "u32": "<u4", "i32": "<i4"}
+"""Types of numbers in a page, and numpy's names of them."""
+
+
+def pack(values: npt.ArrayLike, kind: str) -> dict[str, Any]:
+    """An array of one of the ``KINDS`` as JSON: its type, and its numbers in row-major order."""
+    numbers = np.ascontiguousarray(np.asarray(values), dtype=NUMBERS[kind])
+    return {"array": kind, "data": base64.b64encode(zlib.compress(numbers.tobytes(), 9)).decode()}
+
+
+def unpack(packed: dict[str, Any]) -> npt.NDArray[Any]:
+    """The numbers of ``pack``, in one dimension."""
+    return np.frombuffer(zlib.decompress(base64.b64decode(packed["data"])), NUMBERS[packed["array"]])
+
+
+def smallest(count: int) -> str:
+    """The smallest unsigned type for numbers below ``count``."""
+    return "u8" if count <= 2**8 else "u16" if count <= 2**16 else "u32"
+
 
 BROWSER = files("fairlane.views") / "browser"
 _CLASSES: dict[type, str] = {Bad: "bad", Good: "good", Faint: "faint"}

@@ -13,9 +13,8 @@ from pydantic_core import from_json, to_json
 
 from fairlane.colours import THEMES
 from fairlane.views.charts import PANEL
-from fairlane.views.look import Look
 from fairlane.views.model import Chart, View
-from fairlane.views.style import config
+from fairlane.views.style import Look, config
 
 AXIS = 64
 """Room for the axis of a panel, pixels."""

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from fairlane.opensm import Exported
 from fairlane.opensm.check import Checked
+from fairlane.opensm.export import Exported
 from fairlane.views.model import View
 from fairlane.views.tables import Column, Table, columns
 from fairlane.wording import plural, seconds

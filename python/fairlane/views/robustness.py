@@ -38,7 +38,7 @@ from fairlane.views.charts import (
 from fairlane.views.heat import Heat
 from fairlane.views.model import Chart, View, lines_of, remarks_of
 from fairlane.views.rows import Rows
-from fairlane.views.scales import is_wide
+from fairlane.views.style import is_wide
 from fairlane.views.tables import Column, Row, Table, columns, naming
 from fairlane.wording import listed, number, percent, plural, significant
 

@@ -1,13 +1,15 @@
-"""Models of slowdowns: their errors and coefficients, and a claim on allocation that they decide."""
+"""Models of slowdowns: their errors and coefficients, how well pairs are predicted, and a claim that they decide."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fairlane.scheduler import SlowdownModel
+import polars as pl
+
 from fairlane.scheduler.compare import pattern_aware_findings
+from fairlane.scheduler.slowdown.model import SlowdownModel
 from fairlane.views.model import View
-from fairlane.views.tables import Column, Table, change, columns, fixed
-from fairlane.wording import percent, plural
+from fairlane.views.tables import Column, Row, Table, change, columns, fixed
+from fairlane.wording import percent, plural, significant
 
 ERRORS = [
     *columns(percent, mean_error="mean\nerror", p90_error="90th\npercentile"),
@@ -17,7 +19,7 @@ ERRORS = [
 """The columns of the errors of a model."""
 
 
-def view(model: SlowdownModel) -> View:
+def model_view(model: SlowdownModel) -> View:
     """A model: the errors and coefficients of each pattern."""
     worst = max(one.error.mean_error for one in model.coefficients)
     patterns = plural(len(model.coefficients), "pattern")
@@ -61,3 +63,40 @@ def _tables(model: SlowdownModel) -> Iterator[Table]:
     of_kinds = [Column(kind.kind, str(at), fixed(3)) for at, kind in enumerate(kinds)]
     said = f"{plural(len(values), 'coefficient')} of each pattern."
     yield Table([Column("coefficients of the logarithm", "name"), *of_kinds], values, sentence=said)
+
+
+def pairs_view(pairs: pl.DataFrame, errors: Mapping[str | None, pl.DataFrame], seen: pl.DataFrame) -> View:
+    """The errors of each model for held-out applications, by groups, and for those that it was fitted to."""
+    mean = significant(pairs.select(pl.col("slowdown").mean()).item())
+    return View(
+        title="Slowdowns of pairs of jobs",
+        headline=f"{plural(pairs.height, 'job')} in pairs, mean slowdown {mean}",
+        facts=(),
+        parts=list(_pairs_tables(errors, seen)),
+    )
+
+
+def _pairs_tables(errors: Mapping[str | None, pl.DataFrame], seen: pl.DataFrame) -> Iterator[Table]:
+    """The mean errors of each model by groups, for held-out applications; then for those of the training data."""
+    title = "Held-out applications (the job's, its neighbour's, or both)"
+    for by, of in errors.items():
+        yield _table(of, by, title)
+        title = ""
+    yield _table(seen, None, "Held-out pairs of applications that the models were fitted to")
+
+
+def _table(errors: pl.DataFrame, by: str | None, title: str) -> Table:
+    names = errors["model"].unique(maintain_order=True).to_list()
+    rows: list[Row] = []
+    for group in errors.partition_by(by) if by else [errors]:
+        means = dict(zip(group["model"], map(percent, group["mean_error"]), strict=True))
+        rows.append({"what": str(group[by][0]) if by else "mean error", "jobs": group["count"][0], **means})
+    if by is None:
+        kinds = {
+            "90th percentile": map(percent, errors["p90_error"]),
+            "bias": (percent(bias, signed=True) for bias in errors["bias"]),
+            "rank correlation": (None if rank is None else f"{rank:.2f}" for rank in errors["rank"]),
+        }
+        rows += [{"what": kind, "jobs": "", **dict(zip(names, values, strict=True))} for kind, values in kinds.items()]
+    shown = [Column(by or "all", "what"), Column("jobs", "jobs"), *(Column(name, name) for name in names)]
+    return Table(shown, rows, title, sentence=f"{plural(len(names), 'model')}.")

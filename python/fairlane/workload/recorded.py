@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fairlane.errors import BuildError, Problem, RunError, nearest
-from fairlane.limits import HANG_S
+from fairlane.signals import HANG_S
 from fairlane.wording import plural
 
 MOST_SHOWN = 8

@@ -12,7 +12,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fairlane.errors import FairlaneError
-from fairlane.fabric import Fabric
+from fairlane.fabric.view import Fabric
 from fairlane.pattern.traffic import observe, program_of
 from fairlane.scenario import Resolved, ResolvedJob
 

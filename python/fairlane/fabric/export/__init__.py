@@ -3,12 +3,8 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from fairlane.fabric.export.built import wiring_of
-from fairlane.fabric.export.csv_cables import write_csv
-from fairlane.fabric.export.graphml import write_graphml
-from fairlane.fabric.export.ibnetdiscover import write_ibnetdiscover
-from fairlane.fabric.export.ibsim import write_ibsim
-from fairlane.fabric.export.notes import Written
+from fairlane.fabric.export.cables import Written, wiring_of, write_csv, write_graphml
+from fairlane.fabric.export.infiniband import write_ibnetdiscover, write_ibsim
 from fairlane.fabric.export.slurm import PLUGINS, write_topology_conf, write_topology_yaml
 
 __all__ = ["FORMATS", "PLUGINS", "Format", "Written", "wiring_of"]

@@ -9,7 +9,7 @@ from itertools import product
 from typing import Any
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.fabric.export.notes import Written
+from fairlane.fabric.export.cables import Written
 from fairlane.fabric.slurm_topology import LARGEST_RING, Torus, torus_of, tree_of
 from fairlane.fabric.wiring import Wiring
 from fairlane.slurm import compress, in_order

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairlane.fabric.places import base, grid, groups, levels, ring
-from fairlane.fabric.places.base import Floats
+from fairlane.fabric.places import shapes
+from fairlane.fabric.places.shapes import Floats
 from fairlane.fabric.view import Fabric
 
 TREE_SHAPE = 1.8  # width over height of a tree
@@ -32,15 +32,15 @@ def places_of(fabric: Fabric) -> Places:
     row = None
     match fabric.plan["kind"]:
         case "groups":
-            shape = groups.Shape.of(fabric)
-            kind, (switches, outward, room) = "groups", groups.places(shape)
+            shape = shapes.Shape.of(fabric)
+            kind, (switches, outward, room) = "groups", shapes.places_of_groups(shape)
         case "grid":
-            kind, (switches, outward, room) = "grid", grid.places(fabric)
+            kind, (switches, outward, room) = "grid", shapes.places_of_grid(fabric)
         case _ if len(set(fabric.levels)) > 1 or fabric.switches == 1:
-            kind, (switches, outward, room) = "tree", levels.places(fabric, TREE_SHAPE)
-            row = levels.row_of_hosts(fabric, TREE_SHAPE)
+            kind, (switches, outward, room) = "tree", shapes.places_of_levels(fabric, TREE_SHAPE)
+            row = shapes.row_of_hosts(fabric, TREE_SHAPE)
         case _:
-            kind, (switches, outward, room) = "ring", ring.places(fabric)
+            kind, (switches, outward, room) = "ring", shapes.places_of_ring(fabric)
     return Places(kind, switches, _hosts(fabric, switches, outward, room, row))
 
 
@@ -57,7 +57,7 @@ def _hosts(fabric: Fabric, switches: Floats, outward: Floats, room: Floats, row:
         row: Places of hosts in a row of all, NaN for those without a switch.
     """
     found = np.full((fabric.hosts, 2), np.nan) if row is None else row
-    for switch, hosts in base.hosts_at(fabric).items():
+    for switch, hosts in shapes.hosts_at(fabric).items():
         here = [host for host in sorted(hosts) if np.isnan(found[host, 0])]
         out = outward[switch]
         along = np.array([out[1], -out[0]]) / np.hypot(*out)

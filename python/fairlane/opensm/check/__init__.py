@@ -1,9 +1,8 @@
 """A real OpenSM reads exported settings on a subnet that ibsim simulates, and they are read back from its ports."""
 
 from fairlane.opensm.check.checking import DATA_VLS, ENGINES, PAIRS, Checked, check, check_lanes
-from fairlane.opensm.check.difference import Compared, Difference
-from fairlane.opensm.check.programs import find_programs, missing_programs
-from fairlane.opensm.check.simulated import Sizes, Subnet, simulated_subnet
+from fairlane.opensm.check.ports import Compared, Difference
+from fairlane.opensm.check.simulated import Sizes, Subnet, find_programs, missing_programs, simulated_subnet
 
 __all__ = [
     "DATA_VLS",

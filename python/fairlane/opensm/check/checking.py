@@ -6,23 +6,43 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.fabric import read_wiring
 from fairlane.fabric.forwarding import read_entries
+from fairlane.fabric.reader import read_wiring
 from fairlane.inputs.files import read_text, reading
-from fairlane.limits import HANG_S
-from fairlane.opensm.check.difference import OPENSM, Compared, Difference
-from fairlane.opensm.check.effects import compare_shares
 from fairlane.opensm.check.layout import Layout, layout_of
-from fairlane.opensm.check.paths import compare_paths, for_subnet, members
-from fairlane.opensm.check.ports import compare_ports
-from fairlane.opensm.check.programs import find_programs
-from fairlane.opensm.check.routes import compare_routes, read_routes
-from fairlane.opensm.check.simulated import Subnet, simulated_subnet
-from fairlane.opensm.fabric_files import FABRIC_FILE, ROUTES_FILE
-from fairlane.opensm.options import read_options
+from fairlane.opensm.check.paths import compare_paths, compare_routes, for_subnet, members, read_routes
+from fairlane.opensm.check.ports import EXPORTED, OPENSM, Compared, Difference, compare_ports
+from fairlane.opensm.check.simulated import Subnet, find_programs, simulated_subnet
+from fairlane.opensm.nodes import FABRIC_FILE, ROUTES_FILE
+from fairlane.opensm.options import REVERT, read_options
 from fairlane.opensm.policy import read_policy, write_policy
-from fairlane.opensm.revert import REVERT
-from fairlane.opensm.settings import Settings
+from fairlane.opensm.scenario_qos import PACKET
+from fairlane.opensm.settings import SHARES_FILE, Settings, differ, read_shares, shares_of, shown
+from fairlane.signals import HANG_S
+
+
+def compare_shares(settings: Settings, exported: Path) -> tuple[int, Compared]:
+    """Wire size of a full packet, bytes, and what differs.
+
+    Exported is a folder of ``fairlane qos export``. Shares that its tables were known not to give exactly are a note;
+    those that are others than it says are a difference: the options are not the ones that it has written.
+    """
+    file = exported / SHARES_FILE
+    if not file.exists():
+        words = f"shares of links are not compared: there is no {SHARES_FILE}, which qos export writes"
+        return PACKET, Compared({}, (), (words,))
+    packet, rows = read_shares(file)
+    simulated = {row.lane: row.simulated for row in rows}
+    stated = {row.lane: row.exported for row in rows}
+    found = shares_of(settings.in_force(), packet)
+    differences, notes = [], []
+    if differ(found, stated):
+        words = "shares of a link"
+        differences.append(Difference("opensm.conf", "all", words, shown(simulated), shown(found), EXPORTED))
+    elif differ(found, simulated):
+        notes.append(f"shares of a link are approximated: simulated {shown(simulated)}, exported {shown(found)}")
+    return packet, Compared({"lanes with a share of links": len(rows)}, tuple(differences), tuple(notes))
+
 
 OPTIONS_FILE, POLICY_FILE = "opensm.conf", "qos-policy.conf"
 ENGINES = ("minhop", "updn", "dnup", "ftree", "dor", "lash", "torus-2QoS", "nue", "dfsssp", "sssp")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.fabric.export.ibsim import write_ibsim
+from fairlane.fabric.export.infiniband import write_ibsim
 from fairlane.fabric.identities import nodes_of, numbered, places
 from fairlane.fabric.nodes import LARGEST_LID
 from fairlane.fabric.wiring import Wiring

@@ -1,10 +1,9 @@
-"""Compares the settings of virtual lanes of every port that has a cable with those that were exported."""
+"""Compares the settings of virtual lanes of every cabled port with those exported; differences, counts and notes."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from fairlane.opensm.check.difference import EXPORTED, OPENSM, SIMULATED, Compared, Difference
 from fairlane.opensm.check.layout import End
 from fairlane.opensm.check.query import (
     BLOCK,
@@ -20,8 +19,40 @@ from fairlane.opensm.check.query import (
     decode_vlarb,
 )
 from fairlane.opensm.check.simulated import Subnet
-from fairlane.opensm.settings import DATA_LANES, Settings, Table
-from fairlane.opensm.shares import differ, shares_of, shown
+from fairlane.opensm.settings import DATA_LANES, Settings, Table, differ, shares_of, shown
+
+EXPORTED, OPENSM, SIMULATED = "exported files", "OpenSM", "ibsim"
+"""What a difference can be due to."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A value that was read back and is another than was exported."""
+
+    node: str
+    """The host or switch."""
+    port: str
+    """The port's number; of a path its other end, of a forwarding table the destination."""
+    what: str
+    """What was read, as ``SL2VL, input port 3``."""
+    expected: str
+    found: str
+    cause: str = OPENSM
+    """Which of the exported files, OpenSM, one of its routing engines and ibsim it is due to."""
+    effect: str = ""
+    """The shares of a link that lanes have because of it, where they are others."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The result of one comparison."""
+
+    counts: Mapping[str, int]
+    """How many were compared, by what."""
+    differences: tuple[Difference, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What the simulated subnet cannot hold, and what was compared only in part; one sentence each."""
+
 
 NO_ANSWER = "no answer"
 _TABLES = (("low", LOW), ("high", HIGH))

@@ -9,9 +9,9 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.view import Fabric
 from fairlane.inputs.files import replacing
 from fairlane.plot.fabric import grid, groups, levels, ring
-from fairlane.plot.panels import Drawn, Given, figure_of
+from fairlane.plot.runs import Drawn, Given, figure_of
 from fairlane.plot.style import save, styled
-from fairlane.views.look import Look
+from fairlane.views.style import Look
 
 __all__ = ["draw", "write_figure"]
 

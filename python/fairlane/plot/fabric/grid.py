@@ -5,13 +5,12 @@ from collections import Counter
 import numpy as np
 from matplotlib.axes import Axes
 
-from fairlane.fabric.places import base
-from fairlane.fabric.places.base import Floats
-from fairlane.fabric.places.grid import Step, longest, places_in, steps_of
+from fairlane.fabric.places import shapes
+from fairlane.fabric.places.shapes import Floats, Step, longest, places_in, steps_of
 from fairlane.fabric.view import Fabric
 from fairlane.plot.fabric import parts
 from fairlane.plot.fabric.parts import DOT, LINE
-from fairlane.plot.panels import Drawn, Given
+from fairlane.plot.runs import Drawn, Given
 from fairlane.plot.style import PALETTE
 from fairlane.wording import plural
 
@@ -32,7 +31,7 @@ def draw(fabric: Fabric, axes: Given = None) -> Drawn:
     width, height = float(np.ptp(places[:, 0])) + 2, float(np.ptp(places[:, 1])) + 2
     is_circle = line == "ring" and sum(side > 1 for side in sides) == 1
     if is_circle:
-        places = base.circle(len(places), len(places) / 2 / np.pi + 0.5)
+        places = shapes.circle(len(places), len(places) / 2 / np.pi + 0.5)
         width = height = float(np.ptp(places[:, 0])) + 2
     scale = 11 / max(width, 1.35 * height, 6)
     rows = _rows(fabric, sides)
@@ -146,7 +145,7 @@ def _rows(fabric: Fabric, sides: list[int]) -> list[tuple[str, str, str]]:
 
 
 def _note(fabric: Fabric, sides: list[int], shown: list[int], line: str) -> str:
-    words = f"{parts.span(base.hosts_of(fabric).values(), 'host')} at a switch."
+    words = f"{parts.span(shapes.hosts_of(fabric).values(), 'host')} at a switch."
     if len([side for side in sides if side > 1]) > 2:
         words += " One stroke between two planes, or blocks of planes, stands for the links of all their switches."
     if line == "ring" and len([side for side in sides if side > 1]) > 1:

@@ -7,13 +7,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Circle
 
-from fairlane.fabric.places import base
-from fairlane.fabric.places.base import Floats
-from fairlane.fabric.places.groups import Shape, in_group, outwards, radius_of
+from fairlane.fabric.places import shapes
+from fairlane.fabric.places.shapes import Floats, Shape, in_group, outwards, radius_of
 from fairlane.fabric.view import Fabric
 from fairlane.plot.fabric import parts
 from fairlane.plot.fabric.parts import DOT, LINE, SQUARE
-from fairlane.plot.panels import Drawn, Given
+from fairlane.plot.runs import Drawn, Given
 from fairlane.plot.style import INK, PALETTE
 from fairlane.wording import plural
 
@@ -51,7 +50,7 @@ class _Shape(Shape):
 
 def draw(fabric: Fabric, axes: Given = None) -> Drawn:
     """The picture."""
-    shape = _Shape.of(fabric).plane(base.planes(fabric))
+    shape = _Shape.of(fabric).plane(shapes.planes(fabric))
     size = shape.size
     title = f"{shape.name}: {plural(shape.groups, 'group')} of {size} switches, {parts.hosts_in_words(fabric)}"
     if shape.groups * size <= MOST_IN_FULL and max(shape.hosts.values()) <= MOST_HOSTS and shape.row == size:
@@ -73,7 +72,7 @@ def draw(fabric: Fabric, axes: Given = None) -> Drawn:
 
 def _overview(axes: Axes, shape: _Shape) -> None:
     """Groups as discs on a ring, and a chord for each pair, as wide as it has cables."""
-    places = base.circle(shape.groups)
+    places = shapes.circle(shape.groups)
     radius = min(0.16, 0.8 * np.pi / shape.groups)
     between = shape.between()
     shown = [(pair, count) for pair, count in between.items() if shape.groups <= MOST_CHORDS or 0 in pair]
@@ -101,7 +100,7 @@ def _overview(axes: Axes, shape: _Shape) -> None:
 
 def _full(axes: Axes, shape: _Shape) -> None:
     """Every switch and every cable; hosts as grey dots outside of their switch."""
-    centres = base.circle(shape.groups) if shape.groups > 1 else np.zeros((1, 2))
+    centres = shapes.circle(shape.groups) if shape.groups > 1 else np.zeros((1, 2))
     radius = radius_of(shape)
     places = np.concatenate([in_group(shape, centre, radius) for centre in centres])
     inner = [(a, b) for a, b in shape.cables if shape.group(a) == shape.group(b)]

@@ -8,12 +8,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch
 
-from fairlane.fabric.places import base
-from fairlane.fabric.places.levels import Tree, columns
+from fairlane.fabric.places import shapes
+from fairlane.fabric.places.shapes import Tree, columns
 from fairlane.fabric.view import Fabric
 from fairlane.plot.fabric import parts
 from fairlane.plot.fabric.parts import DOT, LINE, SQUARE, WIDE
-from fairlane.plot.panels import Drawn, Given
+from fairlane.plot.runs import Drawn, Given
 from fairlane.plot.style import PALETTE
 from fairlane.wording import plural
 
@@ -83,7 +83,7 @@ def _full(axes: Axes, tree: _Tree) -> None:
     parts.legend(axes, [*first, *rows, *trunks, *adapters], 6)
 
 
-def _rates(fabric: Fabric) -> dict[base.Pair, int]:
+def _rates(fabric: Fabric) -> dict[shapes.Pair, int]:
     links = fabric.links
     ends = zip(*(links[key].tolist() for key in ("from_switch", "to_switch", "bandwidth")), strict=True)
     return {(a, b): rate for a, b, rate in ends if 0 <= a < b}

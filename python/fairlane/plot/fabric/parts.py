@@ -10,10 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.lines import Line2D
 
-from fairlane.fabric.places import base
-from fairlane.fabric.places.base import Floats, Point
+from fairlane.fabric.places import shapes
+from fairlane.fabric.places.shapes import Floats, Point
 from fairlane.fabric.view import Fabric
-from fairlane.plot.panels import Drawn, Given, Panels
+from fairlane.plot.runs import Drawn, Given, Panels
 from fairlane.plot.style import INK, LETTERS_AN_INCH, MUTED, PALETTE, title_of
 from fairlane.units import BANDWIDTH
 from fairlane.wording import plural, significant
@@ -73,7 +73,7 @@ def hosts_in_words(fabric: Fabric) -> str:
 
 def planes_in_words(fabric: Fabric) -> str:
     """What a picture of the first plane says of the others; nothing if there are none."""
-    count = base.planes(fabric)
+    count = shapes.planes(fabric)
     return f" Drawn is one of {count} planes: each host has an adapter in every one." if count > 1 else ""
 
 

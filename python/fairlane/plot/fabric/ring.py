@@ -8,12 +8,12 @@ from collections import defaultdict
 import numpy as np
 from matplotlib.axes import Axes
 
-from fairlane.fabric.places import base
-from fairlane.fabric.places.ring import around
+from fairlane.fabric.places import shapes
+from fairlane.fabric.places.shapes import around
 from fairlane.fabric.view import Fabric
 from fairlane.plot.fabric import parts
 from fairlane.plot.fabric.parts import DOT, LINE
-from fairlane.plot.panels import Drawn, Given
+from fairlane.plot.runs import Drawn, Given
 from fairlane.wording import plural
 
 MOST_BY_SPECTRUM = 1500
@@ -24,7 +24,7 @@ UPRIGHT_NAMES = 24
 
 def draw(fabric: Fabric, axes: Given = None) -> Drawn:
     """The picture."""
-    cables, hosts = base.cables(fabric), base.hosts_of(fabric)
+    cables, hosts = shapes.cables(fabric), shapes.hosts_of(fabric)
     places = around(fabric)
     panels = parts.blank(axes, 9, 9.4)
     [panel] = panels.axes
@@ -54,20 +54,20 @@ def draw(fabric: Fabric, axes: Given = None) -> Drawn:
     )
 
 
-def _by_class(fabric: Fabric) -> dict[str, list[base.Pair]]:
+def _by_class(fabric: Fabric) -> dict[str, list[shapes.Pair]]:
     """The joined pairs of switches, the lower number first, by the class of their first cable."""
     columns = (fabric.links[name].tolist() for name in ("from_switch", "to_switch", "class"))
-    found: dict[base.Pair, int] = {}
+    found: dict[shapes.Pair, int] = {}
     for a, b, number in zip(*columns, strict=True):
         if 0 <= a < b:
             found.setdefault((a, b), number)
-    by_class: dict[str, list[base.Pair]] = defaultdict(list)
+    by_class: dict[str, list[shapes.Pair]] = defaultdict(list)
     for pair, number in sorted(found.items(), key=lambda item: item[1]):
         by_class[fabric.classes[number]].append(pair)
     return by_class
 
 
-def _write_names(panel: Axes, places: base.Floats, names: list[str], hosts: dict[int, str]) -> None:
+def _write_names(panel: Axes, places: shapes.Floats, names: list[str], hosts: dict[int, str]) -> None:
     """Names outside the circle, with the numbers of hosts that are given; many names stand along the radii."""
     for switch, (x, y) in enumerate(places):
         words = [names[switch], *([hosts[switch]] if switch in hosts else [])]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy
 
 from fairlane.engine import Iterations, Slice, drive
-from fairlane.fabric import Fabric, columns
+from fairlane.fabric.view import Fabric, columns
 from fairlane.models.base import Floats
 from fairlane.placement import PLACEMENTS, Communication, PlacementPolicy, Request
 from fairlane.placement.grid import sides_of
@@ -124,7 +124,7 @@ class Bench:
         """Finds jobs of some patterns and sizes at their best: first the compute times, then the iteration times."""
         new = [key for key in sorted(sizes) if key not in self._best]
         jobs = [Resident(pattern, self._compact(ranks)) for pattern, ranks in new]
-        calibrations = [self._task("fairlane.study.work:calibrate", [job], None, [0]) for job in jobs]
+        calibrations = [self._task("fairlane.study.pinned:calibrate", [job], None, [0]) for job in jobs]
         found = self._executor.run(calibrations)
         computes = [found[task.digest]["compute"][0] for task in calibrations]
         tasks = [self._iterations([job], [compute], [0]) for job, compute in zip(jobs, computes, strict=True)]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy
 import polars as pl
 
-from fairlane.fabric import Fabric
+from fairlane.fabric.view import Fabric
 from fairlane.models.base import Floats
 from fairlane.models.validation import ErrorMetrics
 from fairlane.placement import Communication

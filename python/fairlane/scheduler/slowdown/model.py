@@ -11,7 +11,7 @@ import numpy
 from pydantic import Field, model_validator
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.fabric import Fabric
+from fairlane.fabric.view import Fabric
 from fairlane.inputs.problems import Problems
 from fairlane.models.base import FittedModel, Floats, Part
 from fairlane.models.validation import Bools, ErrorMetrics, cross_validate

@@ -21,7 +21,7 @@ from fairlane.study.pinned import Pinned
 from fairlane.study.setting import Setting
 from fairlane.tasks.task import Task
 
-SIMULATE = "fairlane.study.work:simulate"
+SIMULATE = "fairlane.study.pinned:simulate"
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from fairlane.study.treatments.base import Progress, Treatment
 from fairlane.tasks.task import Task
 from fairlane.units import DURATION, Duration
 
-CONTROL = "fairlane.study.work:control"
+CONTROL = "fairlane.study.pinned:control"
 
 
 class Controlled(Treatment):

@@ -8,9 +8,8 @@ from fairlane.analysis.links import roots
 from fairlane.analysis.result import Analysis
 from fairlane.views.analysis import ranks, waits, walk
 from fairlane.views.analysis.ranks import which
-from fairlane.views.congestion import UNSATURATED, roots_table
-from fairlane.views.files import write
-from fairlane.views.kinds import shown, write_pictures
+from fairlane.views.counters import UNSATURATED, roots_table
+from fairlane.views.kinds import shown, write, write_pictures
 from fairlane.views.model import Chart, View
 from fairlane.views.tables import Table
 from fairlane.wording import plural, seconds

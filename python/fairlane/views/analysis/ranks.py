@@ -8,7 +8,9 @@ from typing import Any
 
 import polars as pl
 
-from fairlane.analysis import LATE, SLOW, Analysis, Span, dominant_share, spread
+from fairlane.analysis.delays import LATE, SLOW
+from fairlane.analysis.record import Span
+from fairlane.analysis.result import Analysis, dominant_share, spread
 from fairlane.results.views import has_timed_parts
 from fairlane.views.charts import Axis, Layer, chart, colour, course, described, drawing, whiskers
 from fairlane.views.model import Chart

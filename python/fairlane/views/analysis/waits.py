@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from fairlane.analysis import FLIT_BYTES, Analysis, by_neighbour, confusion, table_one
-from fairlane.analysis.result import apart_from_collectives
+from fairlane.analysis.delays import by_neighbour, confusion, table_one
+from fairlane.analysis.links import FLIT_BYTES
+from fairlane.analysis.result import Analysis, apart_from_collectives
 from fairlane.engine.tables import PS
 from fairlane.views.analysis.ranks import DELAYS, stretch
 from fairlane.views.charts import Axis, Layer, chart, colour, described, drawing, rule

@@ -6,9 +6,10 @@ from typing import Any, Literal
 
 import polars as pl
 
-from fairlane.analysis import Analysis, Walk
 from fairlane.analysis.delays import LATE
 from fairlane.analysis.packets import NO_ROOM, OWN
+from fairlane.analysis.result import Analysis
+from fairlane.analysis.walk import Walk
 from fairlane.engine.tables import PS
 from fairlane.views.analysis.ranks import NETWORK, OWN_WORK, stretch
 from fairlane.views.charts import Axis, Layer, chart, colour, described, drawing, layers, picked

@@ -16,18 +16,18 @@ import numpy.typing as npt
 import polars as pl
 
 from fairlane.engine.tables import PS
+from fairlane.errors import ResultsError
 from fairlane.fabric.places import places_of
 from fairlane.fabric.view import Fabric
-from fairlane.results.errors import ResultsError
 from fairlane.results.run import Run
 from fairlane.results.views import Interference, by_link
 from fairlane.views.heat import HEAT
 from fairlane.views.model import Custom
-from fairlane.views.packing import pack, smallest
+from fairlane.views.page import pack, smallest
 from fairlane.views.run.interference import sentence as about
 from fairlane.views.run.ports import busiest, stalled
 from fairlane.views.run.series import Series
-from fairlane.views.scales import DECADES, FEW_LARGE
+from fairlane.views.style import DECADES, FEW_LARGE
 
 Floats = npt.NDArray[np.float64]
 

@@ -14,7 +14,7 @@ from fairlane.views.charts import Axis, Layer, chart, choice, course, described,
 from fairlane.views.model import Chart, sentences_of, together
 from fairlane.views.rows import TAILS, Rows, boxes, dots, strips
 from fairlane.views.run.series import BY_JOB, CHOSEN, JOB, MOST_LINES, WORKLOAD, Series, chosen
-from fairlane.views.scales import has_tail
+from fairlane.views.style import has_tail
 from fairlane.views.tables import Column, Row, Table, columns, count, with_interval
 from fairlane.wording import plural, seconds
 

@@ -21,7 +21,7 @@ import polars as pl
 from altair import ExprRef
 from pydantic_core import to_json
 
-from fairlane.fabric import Fabric
+from fairlane.fabric.view import Fabric
 from fairlane.placement.grid import host_order, sides_of
 from fairlane.results.schedule import ScheduleResults, hosts_of_text
 from fairlane.slurm import ranges_of

@@ -16,7 +16,7 @@ from fairlane.results.derive import interval
 from fairlane.results.milestones import FEW_ITERATIONS
 from fairlane.statistics import COVERAGE, Estimate
 from fairlane.study.conditions import CONDITION, condition_of, varied
-from fairlane.study.replication import estimate
+from fairlane.study.replicates import estimate
 from fairlane.views.charts import Axis, Kind, Layer, ends_of, layers, rule, whiskers, with_tooltip
 from fairlane.views.model import Chart
 from fairlane.views.rows import Rows

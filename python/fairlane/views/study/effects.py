@@ -15,7 +15,7 @@ from fairlane.comparison import Comparison, summary
 from fairlane.results.derive import interval
 from fairlane.statistics import COVERAGE, FALSE_DISCOVERIES, Estimate, beyond_noise
 from fairlane.study.conditions import CONDITION
-from fairlane.study.replication import EFFECTS, distinct, estimate
+from fairlane.study.replicates import EFFECTS, distinct, estimate
 from fairlane.views.charts import (
     Axis,
     Layer,

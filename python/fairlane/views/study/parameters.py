@@ -15,7 +15,7 @@ from fairlane.results.schemas import STUDY
 from fairlane.results.study import STUDY_SCHEMA_VERSION, StudyResults
 from fairlane.statistics import COVERAGE, SPREAD
 from fairlane.study.conditions import shown, varied
-from fairlane.study.replication import PACE, over_points
+from fairlane.study.replicates import PACE, over_points
 from fairlane.views.charts import (
     CHANGES,
     NUMBERS,

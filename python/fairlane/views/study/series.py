@@ -9,7 +9,7 @@ import polars as pl
 
 from fairlane.results.study import StudyResults
 from fairlane.study.conditions import CONDITION, with_condition
-from fairlane.study.replication import outer_unit
+from fairlane.study.replicates import outer_unit
 from fairlane.views.charts import colour
 from fairlane.views.tables import Column, Row, change, with_change
 from fairlane.wording import with_half_width

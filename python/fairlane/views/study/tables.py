@@ -14,11 +14,11 @@ from pydantic_core import to_json
 from fairlane.results.study import StudyResults
 from fairlane.statistics import SPREAD
 from fairlane.study.conditions import CONDITION
-from fairlane.study.replication import EFFECTS, PACE, over_points
+from fairlane.study.replicates import EFFECTS, PACE, over_points
 from fairlane.views.charts import NUMBERS, RAISED, Axis, caption, choice, layers, with_tooltip
 from fairlane.views.model import Chart
-from fairlane.views.scales import is_wide
 from fairlane.views.study.series import Compared, alone_everywhere
+from fairlane.views.style import is_wide
 from fairlane.views.tables import INTERVAL, Column, Estimated, Row, Table, change, naming, with_change, with_interval
 from fairlane.wording import number, plural, seconds, significant
 

@@ -13,7 +13,7 @@ import polars as pl
 from fairlane.results.derive import interval
 from fairlane.statistics import COVERAGE, FEWEST_UNITS
 from fairlane.study.conditions import CONDITION, varied
-from fairlane.study.replication import distinct, estimate, over_points
+from fairlane.study.replicates import distinct, estimate, over_points
 from fairlane.views.charts import Axis, Layer, chart, described, ends_of, layers, rule, stacked, whiskers, with_tooltip
 from fairlane.views.model import Chart
 from fairlane.views.rows import QUARTILES, Rows, box_numbers, boxes, dots, thinned, whisker_words

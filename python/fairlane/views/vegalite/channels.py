@@ -12,7 +12,7 @@ import polars as pl
 
 from fairlane.views.charts import NUMBERS, Axis
 from fairlane.views.rows import EXTREMES, box_numbers, thinned, whisker_words, whiskers_of
-from fairlane.views.scales import is_logarithmic
+from fairlane.views.style import is_logarithmic
 
 Spec = dict[str, Any]
 _LETTER = 6.3

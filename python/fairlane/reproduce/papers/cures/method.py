@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from fairlane.fabric import Fabric
+from fairlane.fabric.view import Fabric
 from fairlane.pattern.traffic import observe, program_of
 from fairlane.scenario import Resolved, Scenario
 from fairlane.statistics import over_replicates

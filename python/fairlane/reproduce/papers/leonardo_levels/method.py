@@ -9,7 +9,7 @@ import polars as pl
 from fairlane.engine.iterations import job_finished
 from fairlane.engine.tables import PS, EngineTables
 from fairlane.errors import RunError
-from fairlane.fabric import Fabric
+from fairlane.fabric.view import Fabric
 from fairlane.reproduce.papers.leonardo_levels.production import allocations, jobs, moment
 from fairlane.scenario.models import Placement
 from fairlane.statistics import of_ratios

@@ -9,8 +9,8 @@ from typing import Any
 import numpy
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.fabric import Fabric
 from fairlane.fabric.table import FabricTable
+from fairlane.fabric.view import Fabric
 from fairlane.inputs.csv_rows import read_rows
 from fairlane.scenario.models import Job, Placement
 from fairlane.seeds import Purpose, stream

@@ -13,7 +13,7 @@ from fairlane.runner.counters import FEATURES, IterationCounters
 from fairlane.study.measured import columns_of
 
 if TYPE_CHECKING:
-    from fairlane.analysis import Record, Span, View
+    from fairlane.analysis.record import Record, Span, View
     from fairlane.scenario import Resolved, Scenario
     from fairlane.tasks.task import Stopwatch
 
@@ -80,7 +80,7 @@ def _timesteps_done(counters: IterationCounters, timesteps: int) -> Callable[[En
 
 def _groups(resolved: "Resolved") -> int:
     """Over how many groups the job is spread."""
-    from fairlane.fabric import Fabric
+    from fairlane.fabric.view import Fabric
 
     fabric = Fabric.build(resolved.tables["fabric"])
     return len({fabric.leaf_of[host] // fabric.plan["switches"] for host in resolved.jobs[JOB].hosts})
@@ -122,7 +122,8 @@ def traced(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "Stopwatc
     fastest timestep. Pairs of ranks are compared by one exchange of a timestep: of several iterations by that of
     the last but one, as ranks that are ahead are in the next timestep with the last.
     """
-    from fairlane.analysis import View, quiet_wait
+    from fairlane.analysis.delays import quiet_wait
+    from fairlane.analysis.record import View
 
     with watch.lap("set-up"):
         resolved = scenario.resolve()
@@ -144,7 +145,7 @@ def traced(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "Stopwatc
 
 
 def _extremes(scenario: "Scenario", resolved: "Resolved", watch: "Stopwatch") -> "list[Span]":
-    from fairlane.analysis import extremes, spans
+    from fairlane.analysis.record import extremes, spans
     from fairlane.results import derive
 
     milc: Any = scenario.jobs[JOB].workload
@@ -162,8 +163,8 @@ def _extremes(scenario: "Scenario", resolved: "Resolved", watch: "Stopwatch") ->
 
 
 def _record(resolved: "Resolved", period: "Span", watch: "Stopwatch") -> "Record":
-    from fairlane.analysis import Record
     from fairlane.analysis.again import recorded, recording
+    from fairlane.analysis.record import Record
 
     engine = watch.drive(recording(resolved, JOB, period))
     return Record.of(resolved.jobs[JOB].name, JOB, (period.from_ps, period.to_ps), **recorded(engine))

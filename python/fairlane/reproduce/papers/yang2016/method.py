@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 from fairlane.models.validation import ErrorMetrics
 from fairlane.pattern import observe, program_of
 from fairlane.placement import PLACEMENTS
-from fairlane.scheduler import Forecast, compare_allocators, load_model, read_log, verify
-from fairlane.scheduler.compare import AWARE, BLIND, CONTIGUOUS
+from fairlane.scheduler.compare import AWARE, BLIND, CONTIGUOUS, compare_allocators
+from fairlane.scheduler.slowdown.forecast import Forecast, verify
+from fairlane.scheduler.slowdown.model import load_model
+from fairlane.scheduler.swf import read_log
 from fairlane.workload.trace import Trace
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Fabrics from a CSV file: a line for each cable.
+"""Fabrics from lists of cables: CSV, GraphML, network files of ibsim.
 
 The first line names the columns. ``from`` and ``to`` are required; ``from_port`` and ``to_port``, ``bandwidth`` and
 ``latency`` (with units), ``cables`` (how many in parallel) and ``from_kind`` and ``to_kind`` ("host" or "switch") are
@@ -6,16 +6,27 @@ optional. Names whose kind is not given are hosts if they have a single cable. L
 
 Hosts and switches are numbered in order of first appearance. A line without ``to`` and with ``cables`` = 0 has no
 cable: it gives the host in ``from`` its number.
+
+*GraphML files, read by networkx: an edge for each cable.* Edges may have ``bandwidth``, ``latency``, ``from_port`` and
+``to_port``, nodes ``kind`` ("host" or "switch"), as ``from_networkx`` takes them. ``number`` and ``from``, which
+``fairlane fabric export`` writes, give cables their order and direction; without them the rails of a host are numbered
+by port.
+
+*Network files of ibsim: a record for each switch and adapter, a line for each of its ports.* An adapter (``Hca``) is a
+host, and its rails are numbered by port. The format has no bandwidths and no latencies.
 """
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from fairlane.errors import Problem, ScenarioError
-from fairlane.fabric.wiring import Cable, Wiring, with_one_cable
+from fairlane.errors import Problem, ScenarioError, require
+from fairlane.fabric.wiring import Cable, Wiring, by_ports, by_rails, from_networkx, with_one_cable
 from fairlane.inputs.csv_rows import rows_of
 from fairlane.inputs.files import content_lines
-from fairlane.units import BANDWIDTH, DURATION, Kind
+from fairlane.units import BANDWIDTH, DURATION, Kind, whole_number
 from fairlane.wording import plural, some
 
 _REQUIRED = ("from", "to")
@@ -124,3 +135,101 @@ def _twice(cables: list[Cable], file: Path) -> Iterator[Problem]:
                 words = f"port {end[1]} of {end[0]} has a cable already, on line {used[end]}"
                 yield Problem.of_file(file, words, cable.line)
             used[end] = cable.line
+
+
+def is_graphml(text: str) -> bool:
+    """Whether a file is GraphML."""
+    return text.lstrip().startswith("<") and "<graphml" in text[:4000]
+
+
+def read_graphml(text: str, file: Path) -> Wiring:
+    """The wiring; ``ScenarioError`` for what is no graph of cables. Raises ``MissingExtraError`` without networkx."""
+    require("schedule")
+    import networkx
+
+    if "<!DOCTYPE" in text or "<!ENTITY" in text:
+        raise ScenarioError(Problem.of_file(file, "declares a document type or entities, which are not read"))
+    try:
+        graph: networkx.Graph[Any] = networkx.parse_graphml(text, force_multigraph=True)
+    except (networkx.NetworkXError, SyntaxError, KeyError, ValueError, TypeError) as error:
+        raise ScenarioError(Problem.of_file(file, f"no GraphML that can be read: {error}")) from None
+    try:
+        found = from_networkx(graph)
+        edges = [data for _, _, data in graph.edges(data=True)]
+        cables = [_directed(cable, data) for cable, data in zip(found.cables, edges, strict=True)]
+    except ScenarioError as error:
+        raise ScenarioError(replace(one, file=str(file)) for one in error.problems) from None
+    if all(isinstance(data.get("number"), int) for data in edges):
+        order = sorted(range(len(cables)), key=lambda at: edges[at]["number"])
+        return replace(found, cables=tuple(cables[at] for at in order), source=file)
+    return replace(found, cables=by_rails(cables, found.hosts), source=file)
+
+
+def _directed(cable: Any, data: dict[str, Any]) -> Any:
+    """The cable with the direction and the ports that its edge states."""
+    ends = cable.ends[::-1] if data.get("from") == cable.ends[1] else cable.ends
+    ports = (data.get("from_port"), data.get("to_port"))
+    if ports == (None, None):
+        return replace(cable, ends=ends)
+    if not all(isinstance(port, int) and not isinstance(port, bool) and 0 < port <= 65_535 for port in ports):
+        words = f"edge {' - '.join(ends)}: not two numbers from 1 to 65535"
+        raise ScenarioError(Problem("from_port, to_port", words, list(ports)))
+    return replace(cable, ends=ends, ports=ports)
+
+
+_RECORD = re.compile(r'(Switch|Hca|Ca)\s+(\d{1,9})\s+"([^"]+)"\s*(?:#.*)?')
+_PORT = re.compile(r'\[(\d{1,9})\]\s*"([^"]+)"\s*\[(\d{1,9})\]\s*(?:[sw]=\d+\s*)*(?:#.*)?')
+_GUID = re.compile(r"(?:switchguid|caguid|hcaguids?)\s*[=+].*")  # of the next record
+_End = tuple[str, int]
+
+
+def is_ibsim(text: str) -> bool:
+    """Whether a file begins like one of these, and not like a dump of ibnetdiscover."""
+    first = next((line for _, line in content_lines(text) if not _GUID.fullmatch(line)), "")
+    return _RECORD.fullmatch(first) is not None and re.search(r"^\s*Hca\s+\d", text, re.MULTILINE) is not None
+
+
+def read_ibsim(text: str, file: Path) -> Wiring:
+    """The wiring; ``ScenarioError`` names every line that is wrong or lacks its counterpart."""
+    hosts: list[str] = []
+    switches: list[str] = []
+    far: dict[_End, tuple[_End, int]] = {}
+    problems: list[Problem] = []
+    name, size = "", 0
+    names: set[str] = set()
+    for number, line in content_lines(text):
+        if _GUID.fullmatch(line):
+            continue
+        if begins := _RECORD.fullmatch(line):
+            name, size = begins[3], whole_number(begins[2])
+            if name in names:
+                problems.append(Problem.of_file(file, f"{name} has a record already", number))
+            names.add(name)
+            (switches if begins[1] == "Switch" else hosts).append(name)
+        elif (port := _PORT.fullmatch(line)) and name:
+            own = (name, whole_number(port[1]))
+            if own in far or not 1 <= own[1] <= size:
+                words = "is used twice" if own in far else f"is not one of its {size}"
+                problems.append(Problem.of_file(file, f"port {own[1]} of {name} {words}", number))
+            far[own] = ((port[2], whole_number(port[3])), number)
+        else:
+            problems.append(Problem.of_file(file, f"not a line of a network file of ibsim: {line[:60]!r}", number))
+    problems += _counterparts(far, file)
+    if problems:
+        raise ScenarioError(problems)
+    cables, seen = [], set[_End]()
+    for own, (end, number) in far.items():
+        if own not in seen:
+            seen.add(end)
+            cables.append(Cable((own[0], end[0]), (own[1], end[1]), line=number))
+    cabled = {end for cable in cables for end in cable.ends}
+    return Wiring(tuple(host for host in hosts if host in cabled), by_ports(cables, hosts, switches), source=file)
+
+
+def _counterparts(far: dict[_End, tuple[_End, int]], file: Path) -> list[Problem]:
+    """Lines whose other end leads elsewhere, or nowhere."""
+    return [
+        Problem.of_file(file, f"{own[0]}[{own[1]}] leads to {end[0]}[{end[1]}], which does not lead back", number)
+        for own, (end, number) in far.items()
+        if end not in far or far[end][0] != own
+    ]

@@ -1,0 +1,122 @@
+"""Lines of text that commands print: checks of scenarios and studies, times of simulations, names for inputs."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from fairlane.inputs.described import keys_of
+from fairlane.inputs.parameters import Entry, editor_schema
+from fairlane.results.run import Run
+from fairlane.scenario import Resolved, Scenario
+from fairlane.slurm import shortened
+from fairlane.views.fabric import lanes_text, routes_text
+from fairlane.views.tables import Faint
+from fairlane.wording import listed, percent, plural, seconds, wall_time
+
+if TYPE_CHECKING:
+    from fairlane.study.running import Cost
+    from fairlane.study.study import Study
+
+
+def checked_scenario(loaded: Scenario, resolved: Resolved, facts: Mapping[str, Any]) -> Iterator[str]:
+    """A scenario; ``facts`` are its ``virtual_lanes``, ``coverage``, ``jobs``, ``code`` and ``plugins``."""
+    yield str(loaded)
+    yield f"  {lanes_text(facts['virtual_lanes'])}"
+    yield f"  routes: {routes_text(facts['coverage'])}"
+    yield from (f"  warning: {words}" for words in facts["coverage"].warnings)
+    if loaded.model:
+        keys = (f"{key} = {value}" for key, value in loaded.applied.keys.items())
+        yield f"  model {loaded.model} sets: {', '.join(keys)}"
+        yield from (f"  unlike {loaded.model}: {words}" for words in loaded.applied.differs)
+    if resolved.estimate is not None:
+        yield f"  {resolved.estimate}"
+    for job in facts["jobs"]:
+        yield f"  {job['name']}: {plural(job['ranks'], 'rank')} of {job['workload']} on {shortened(job['host_names'])}"
+    yield from _code(facts)
+    yield from (f"  note: {note}" for note in resolved.notes)
+
+
+def checked_study(loaded: "Study", cost: "Cost", facts: Mapping[str, Any]) -> Iterator[str]:
+    """A study and what it takes; ``facts`` are its ``code`` and ``plugins``."""
+    yield f"{loaded.name}: a study of {listed([*loaded.treatments]) or 'no treatment'}"
+    yield from (f"  {line}" for line in cost.lines())
+    yield from _code(facts)
+
+
+def _code(facts: Mapping[str, Any]) -> Iterator[str]:
+    """The code that an input names, and that of plug-ins."""
+    waiting = "it has not run and is not checked without --allow-code"
+    yield from (f"  names code: {one}; {waiting}" for one in facts["code"])
+    yield from (f"  runs code: {one}" for one in facts["plugins"])
+
+
+_PROFILE = {
+    "simulating": "workers in simulations",
+    "set-up": "workers building scenarios and finding compute times",
+    "waiting": "workers starting, without a task, or with their answer on its way",
+    "planning": "this process reading the study and trying every scenario, before workers start",
+    "writing": "this process storing answers and tables",
+}
+_OF_WORKERS = ("simulating", "set-up", "waiting")
+
+
+def times_of_run(run: Run) -> Iterator[str]:
+    """Where the wall time of a run went, and the engine's speed in the co-run."""
+    spent = run.meta.timings
+    if spent is None:
+        return
+    parts = {"set-up": spent.set_up_s, "calibration": spent.calibration_s, "simulation": spent.simulation_s}
+    more = {"tables": spent.writing_s, "figures": spent.figures_s}
+    known = parts | {name: value for name, value in more.items() if value is not None}
+    each = ", ".join(f"{name} {wall_time(value)}" for name, value in known.items())
+    yield Faint(f"Wall time {wall_time(sum(known.values()))}: {each}")
+    if spent.engine_s:
+        speed = f"{run.meta.packet_hops / spent.engine_s / 1e6:.1f} M packet-hops/s"
+        yield Faint(f"Engine, co-run {wall_time(spent.engine_s)}: {speed}")
+
+
+def times_of_study(found: Mapping[str, float]) -> Iterator[str]:
+    """Where the time of a study went, summed over workers: the shares of its ``profile``."""
+    workers = plural(round(found["workers"]), "worker")
+    yield f"Where the time went: {seconds(found['wall'])}, of these {seconds(found['spent'])} with {workers}"
+    for name, meaning in _PROFILE.items():
+        of = found["spent"] * found["workers"] if name in _OF_WORKERS else found["wall"]
+        share = percent(found[name] / of) if of else ""
+        yield f"  {name:<10}  {seconds(found[name]):>8}  {share:>6}  {meaning}"
+
+
+def times_of_reproduction(runs: int, wall_s: float, cpu_s: float, *, stored: int, unused: int) -> Iterator[str]:
+    """What the runs of a reproduction took, whenever they were computed, and what was stored before."""
+    yield f"{runs} runs took {seconds(wall_s)}, {seconds(cpu_s)} of processor time, summed over workers."
+    if stored:
+        yield f"{stored - unused} of them were stored already."
+    if unused:
+        words = "not used: of other settings, or computed by another version of the simulator"
+        yield f"{unused} stored runs are {words}."
+
+
+def names_listed(kind: str, known: Mapping[str, Entry]) -> Iterator[str]:
+    """The names of a kind, where each comes from and what it is."""
+    if not known:
+        return
+    width = max(map(len, known))
+    where = max(len(entry.origin) for entry in known.values())
+    yield f"{kind}:"
+    for name, entry in known.items():
+        yield f"  {name:{width}}  {entry.origin:{where}}  {entry.summary}"
+
+
+def described(found: Entry, *, simulator: bool) -> Iterator[str]:
+    """What a name stands for, and its parameters as in the reference, without Markdown's signs."""
+    yield f"{found.name} ({found.origin}): {found.summary}"
+    if found.routing:
+        yield f"usual routing: {found.routing}"
+    rows = list(keys_of(editor_schema(found.schema, found.schema) if simulator else found.schema))
+    if not rows:
+        yield "no parameters"
+    for row in rows:
+        value = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", row.type).replace("`", "")
+        default = f"default {row.default.strip('`')}" if row.default not in ("", "required") else row.default
+        yield f"  {row.name}: {', '.join(filter(None, (value, default)))}"
+        if row.meaning:
+            yield f"      {' '.join(row.meaning.split())}"
