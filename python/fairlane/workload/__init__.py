@@ -33,6 +33,7 @@ from fairlane.workload.point_to_point import (
 from fairlane.workload.posted import AllPosted, RingAllgather
 from fairlane.workload.random_ring import RandomRing
 from fairlane.workload.slices import SlicedWorkload
+from fairlane.workload.stepped import Stepped
 from fairlane.workload.sweeps import Kripke, Lu, Sweep3D
 from fairlane.workload.synthetic import Incast, PutBroadcast, Shift, UniformRandom
 from fairlane.workload.transforms import Allreduce, AllToAll, Fft, Ft, Pf3d
@@ -78,6 +79,7 @@ __all__ = [
     "RingAllgather",
     "Shift",
     "SlicedWorkload",
+    "Stepped",
     "Sweep3D",
     "Uniform",
     "UniformRandom",
@@ -125,6 +127,7 @@ WORKLOADS: Registry[type[Workload]] = Registry(
         "milc": Milc,
         "comd": Comd,
         "kripke": Kripke,
+        "stepped": Stepped,
     },
     base=Workload,
     unread=_Unread,
