@@ -119,7 +119,7 @@ pub enum P2p {
     RequestFree(RequestId),
 }
 
-/// Operations of dependency graphs ([`super::graph`]).
+/// Operations of dependency graphs ([`super::graph`]) and of messages that are given from outside ([`super::stepped`]).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum GraphOp {
     /// Starts work of this long on a device beside the CPU, as on a stream of a GPU: the call takes no time, and the request is

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::{After, FIRST_GROUP, Node, Plan};
 use crate::program::{COMM_WORLD, Collective, GraphOp, Op, P2p, RequestId, Source};
+use crate::units::Instant;
 
 /// So many operations under way are named in an error.
 const SHOWN: usize = 8;
@@ -181,7 +182,7 @@ impl Source for GraphSource {
         self.ops.get(self.next.checked_sub(1)?)
     }
 
-    fn completed(&mut self, requests: &[RequestId]) {
+    fn completed(&mut self, requests: &[RequestId], _: Instant) -> bool {
         for &request in requests {
             let Some(node) = self.under_way[request as usize].take() else { continue };
             self.free.push(request);
@@ -191,20 +192,22 @@ impl Source for GraphSource {
             }
             self.end(node);
         }
+        false
     }
 
     fn waits_for(&self) -> Option<String> {
         let mut nodes: Vec<u32> = self.under_way.iter().copied().flatten().collect();
         nodes.sort_unstable();
+        let name = |node: &u32| self.plan.places.name(*node);
         let words = |node: &u32| match &self.plan.nodes[*node as usize] {
-            Node::Send { to, tag, .. } => format!("send {node} to {to} with tag {tag}"),
+            Node::Send { to, tag, .. } => format!("send {} to {to} with tag {tag}", name(node)),
             Node::Recv { from, tag } => {
                 let from = from.map_or_else(|| "any".to_owned(), |from| from.to_string());
                 let tag = tag.map_or_else(|| "any".to_owned(), |tag| tag.to_string());
-                format!("receive {node} from {from} with tag {tag}")
+                format!("receive {} from {from} with tag {tag}", name(node))
             }
-            Node::Collective { kind, .. } => format!("{} {node}", kind.name()),
-            Node::Work { .. } | Node::Delay(_) | Node::Join => format!("work {node}"),
+            Node::Collective { kind, .. } => format!("{} {}", kind.name(), name(node)),
+            Node::Work { .. } | Node::Delay(_) | Node::Join => format!("work {}", name(node)),
         };
         let more = if nodes.len() > SHOWN { ", ..." } else { "" };
         let shown: Vec<String> = nodes.iter().take(SHOWN).map(words).collect();
@@ -261,7 +264,7 @@ mod tests {
                     break;
                 }
                 begins.push(requests.len());
-                source.completed(&requests);
+                source.completed(&requests, Instant::ZERO);
             }
             assert_eq!((begins[0], begins.iter().sum::<usize>()), (together, 3), "{stream:?}: {begins:?}");
         }
