@@ -126,6 +126,8 @@ class Run(Results):
     """One row per interval, port and virtual lane in which something happened; with ``observe.interval``."""
     iterations: pl.DataFrame | None = None
     """One row per rank and iteration of the jobs in ``observe.iterations``: when it was marked, and its time."""
+    collectives: pl.DataFrame | None = None
+    """One row per job and size of buffer: time and bandwidths of the collective; with a workload ``nccl_tests``."""
     power: pl.DataFrame | None = None
     """One row per socket of every host that has ranks: what it drew, and how fast it ran; with a table ``power``."""
     counters: pl.DataFrame | None = None

@@ -10,7 +10,7 @@ import polars as pl
 
 from fairlane.engine import Engine
 from fairlane.engine.tables import EngineTables, Work, frame, marks
-from fairlane.results import derive
+from fairlane.results import accelerators, derive
 from fairlane.results.latency import Latency
 from fairlane.results.lost import LeftOut, lost_time
 from fairlane.results.schemas import RUN
@@ -127,6 +127,7 @@ class Tables:
             makers["samples"] = lambda: derive.samples(links.table, samples)
         if (marked := seen.marks) is not None:
             makers["iterations"] = lambda: derive.iterations(labels, marked)
+            makers["collectives"] = lambda: accelerators.collectives(self.scenario, marked)
         of_record: dict[str, Callable[[pl.DataFrame], pl.DataFrame]] = {
             "port_interference": lambda raw: derive.port_interference(labels, links.table, raw),
             "messages": derive.messages,

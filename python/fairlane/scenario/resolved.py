@@ -11,6 +11,7 @@ from fairlane.fabric import Fabric
 from fairlane.placement import hosts_needed
 from fairlane.power import JobPower
 from fairlane.scenario.models import Job, Placement
+from fairlane.scenario.nccl import Nccl
 from fairlane.workload.builder import Injection
 
 if TYPE_CHECKING:
@@ -80,6 +81,14 @@ class ResolvedJob:
         return self.table.kind
 
     @property
+    def nccl(self) -> Nccl | None:
+        """How its collectives are NCCL's; None if they are those of ``mpi``."""
+        workload = self.table.workload
+        if self.table.nccl is None and workload is not None and workload.on_gpus:
+            return Nccl()
+        return self.table.nccl
+
+    @property
     def iterates(self) -> bool:
         """Whether it has iterations that runs can be compared by; open-loop load has none."""
         return self.table.workload is None or self.table.workload.iterates
@@ -100,6 +109,7 @@ class ResolvedJob:
             "service_level": self.service_level,
             "ranks": levels,
             "rails": None if self.rails is None else dict(self.rails),
+            "nccl": None if self.nccl is None else self.nccl.spec(),
             "start": self.start,
             "stop": self.stop,
             "marks": self.marks,
