@@ -139,6 +139,12 @@ ON_DEMAND: Mapping[str, Schema] = {
         **_all(_COUNT, "bytes repetitions"),
         **_all(_NUMBER, "time_s algbw_gb_s busbw_gb_s"),
     },
+    "serving": {
+        **_JOB,
+        "metric": _TEXT,
+        "count": _COUNT,
+        **_all(_MAYBE_NUMBER, "mean_s p50_s p99_s objective_s within_share"),
+    },
     "power": {
         "name": _TEXT,
         "host": _ID,

@@ -128,6 +128,7 @@ class Tables:
         if (marked := seen.marks) is not None:
             makers["iterations"] = lambda: derive.iterations(labels, marked)
             makers["collectives"] = lambda: accelerators.collectives(self.scenario, marked)
+            makers["serving"] = lambda: accelerators.serving(self.scenario, marked)
         of_record: dict[str, Callable[[pl.DataFrame], pl.DataFrame]] = {
             "port_interference": lambda raw: derive.port_interference(labels, links.table, raw),
             "messages": derive.messages,
