@@ -1,9 +1,10 @@
 """The columns of every stored table, with their types: what loading a folder expects. A table may have more.
 
-Names end in their unit: ``_ps`` are exact picoseconds, ``_s`` seconds, ``_bps`` bits per second, ``_w`` watts, ``_j``
-joules, ``_gb_s`` 10^9 bytes per second; ``bytes`` are bytes, ``_share`` is a share of one. Columns with ``_low`` and ``_high`` at the end, or
-before the unit, are the 95% interval of the column of that name, empty where there are too few values to say. The
-versions of the tables are ``run.SCHEMA_VERSION`` and ``study.STUDY_SCHEMA_VERSION``, which grow with every change.
+Names end in their unit: ``_ps`` are exact picoseconds, ``_s`` seconds, ``_bps`` bits per second, ``_gb_s`` 10^9 bytes
+per second, ``_w`` watts, ``_j`` joules; ``bytes`` are bytes, ``_share`` is a share of one. Columns with ``_low`` and
+``_high`` at the end, or before the unit, are the 95% interval of the column of that name, empty where there are too few
+values to say. The versions of the tables are ``run.SCHEMA_VERSION`` and ``study.STUDY_SCHEMA_VERSION``, which grow with
+every change.
 """
 
 from collections.abc import Mapping

@@ -83,7 +83,7 @@ def _decide(scenario: "Scenario") -> Resolved:
     within_memory(found.parts, scenario)
     marked = {*scenario.observe.iterations, *filter(None, [counted and counted.job])}
     jobs = [
-        replace(job, marks=job.name in marked or _measures(job), rails=rails_of(scenario, job, fabric))
+        replace(job, marks=job.name in marked, rails=rails_of(scenario, job, fabric))
         for job in place(scenario, fabric, jobs)
     ]
     observe = scenario.observe
@@ -97,10 +97,6 @@ def _decide(scenario: "Scenario") -> Resolved:
     remarks = [*network_notes(tables, fabric, [job.spec().get("transport") for job in jobs])]
     remarks += memory_notes(tables, {job.name: job.hosts for job in jobs})
     return replace(resolved, jobs=powered, notes=(*_notes(jobs, fabric), *remarks), estimate=found)
-
-
-def _measures(job: ResolvedJob) -> bool:
-    return job.table.workload is not None and job.table.workload.measures
 
 
 def _notes(jobs: list[ResolvedJob], fabric: Fabric) -> Iterator[str]:

@@ -81,6 +81,11 @@ class ResolvedJob:
         return self.table.kind
 
     @property
+    def measures(self) -> bool:
+        """Whether its workload has results of its own, which need the time of every iteration."""
+        return self.table.workload is not None and self.table.workload.measures
+
+    @property
     def nccl(self) -> Nccl | None:
         """How its collectives are NCCL's; None if they are those of ``mpi``."""
         workload = self.table.workload
@@ -112,7 +117,7 @@ class ResolvedJob:
             "nccl": None if self.nccl is None else self.nccl.spec(),
             "start": self.start,
             "stop": self.stop,
-            "marks": self.marks,
+            "marks": self.marks or self.measures,
             **own,
         }
 

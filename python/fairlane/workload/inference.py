@@ -32,11 +32,13 @@ class Inference(Transformer):
     iterates: ClassVar[bool] = False
 
     prefill: Count = Field(default=1, description="prefill instances; requests go to them round-robin")
-    prefill_gpus: Count = Field(default=8, description="GPUs of a prefill instance; each tensor-parallel group has its "
-                                "part of the prompt")
+    prefill_gpus: Count = Field(
+        default=8, description="GPUs of a prefill instance; its tensor-parallel groups divide the prompt"
+    )
     decode: Count = Field(default=1, description="decode instances; requests go to them round-robin")
-    decode_gpus: Count = Field(default=8, description="GPUs of a decode instance; each tensor-parallel group has requests "
-                               "of its own")
+    decode_gpus: Count = Field(
+        default=8, description="GPUs of a decode instance; its tensor-parallel groups divide the requests"
+    )
     tensor: Count = Field(default=8, description="tensor-parallel degree")
     rate: float = Field(default=10.0, gt=0, description="requests per second, a Poisson process of the seed")
     requests: Count = Field(default=100, description="requests that arrive")
@@ -44,13 +46,14 @@ class Inference(Transformer):
     output: Count = Field(default=128, description="tokens of an answer")
     batch: Count = Field(default=32, description="requests that a tensor-parallel group decodes in each step, always")
     transfers: Count = Field(
-        default=8, description="messages in which a GPU sends the keys and values of a prompt: each when its layers are done"
+        default=8,
+        description="messages in which a GPU sends keys and values of a prompt, each when its layers are done",
     )
     memory_bandwidth: Bandwidth = Field(
         default=26_800_000_000_000, ge=1_000_000, description="rate at which a GPU reads its memory in decode steps"
     )
-    first_token_objective: Duration | None = Field(default=None, description="objective for the time to the first token")
-    token_objective: Duration | None = Field(default=None, description="objective for the time between tokens")
+    first_token_objective: Duration | None = Field(default=None, description="objective of the time to the first token")
+    token_objective: Duration | None = Field(default=None, description="objective of the time between tokens")
 
     @model_validator(mode="after")
     def _instances_divide(self) -> Self:
@@ -164,7 +167,7 @@ class Inference(Transformer):
                 rank.mark_progress()
 
     def _sources(self, own: int, place: int) -> Iterator[int]:
-        """From whom a GPU at this place of the decoding group that begins at rank ``own`` receives, message by message."""
+        """From whom the GPU at this place of the group that begins at rank ``own`` receives, message by message."""
         for request in range(self.requests):
             if self.decoded_by(request) == own:
                 for group in range(self.prefill_gpus // self.tensor):
@@ -173,7 +176,7 @@ class Inference(Transformer):
 
     @property
     def _step_time(self) -> int:
-        """Time of attention in a layer of a decode step: the longer of reading weights, keys and values, and computing, ps."""
+        """Time of attention in a layer of a decode step, ps: of reading weights, keys and values, or of computing."""
         context = self.prompt + self.output / 2
         values = self.attention_parameters + 2 * self.batch * context * self.key_value / self.tensor
         reading = values * ELEMENT * 8 / self.memory_bandwidth * 1e12

@@ -32,7 +32,8 @@ class Training(Transformer):
     """
 
     fold: Count = Field(
-        default=1, description="layers of the model of which one is simulated, in full size: a step takes so much longer"
+        default=1,
+        description="layers of which one is simulated, in full size: a step takes so much longer",
     )
     sequence: Count = Field(default=8192, description="tokens of a sequence")
     micro_batch: Count = Field(default=1, description="sequences of a micro-batch")

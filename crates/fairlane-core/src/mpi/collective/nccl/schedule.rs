@@ -104,8 +104,12 @@ impl Schedule {
     /// Time after the messages of a phase have come until the next phase, ps.
     pub fn after(&self, phase: &Phase) -> u64 {
         let (own, _) = self.layout.place(self.call.me());
-        let network = phase.receives.iter().any(|from| self.layout.place(from.0).0 != own);
-        let waits = !phase.receives.is_empty();
+        let data = phase.receives.iter().filter(|from| match &self.place {
+            Place::Chain(place, position) => *position > 0 && from.0 == place.previous,
+            _ => true,
+        });
+        let servers = data.map(|from| self.layout.place(from.0).0);
+        let (waits, network) = servers.fold((false, false), |(_, network), server| (true, network || server != own));
         if waits { self.choice.step(network, self.setup.nccl.software_thousandths) } else { 0 }
     }
 
@@ -160,7 +164,8 @@ impl Schedule {
         true
     }
 
-    /// A chain in which each rank passes a chunk on while it receives the next.
+    /// A chain in which each rank passes a chunk on while it receives the next. By an empty message it tells the rank before that a
+    /// chunk has come, so that a lane has two chunks on a link at most.
     fn chain(&self, place: RingPlace, position: u32, share: u64, k: u32, phase: &mut Phase) -> bool {
         let chunks = Blocks::Split {
             total: share,
@@ -174,7 +179,13 @@ impl Schedule {
         if let Some(chunk) = passed.filter(|chunk| !last && *chunk < count) {
             self.send(phase, place.next, chunks.of(chunk));
         }
-        k <= count
+        if !first && (1..=count).contains(&k) {
+            phase.send_even_empty(place.previous, 0);
+        }
+        if passed.is_some_and(|chunk| !last && (1..=count).contains(&chunk)) {
+            phase.receive_even_empty(place.next);
+        }
+        k <= count + 1
     }
 
     /// A chunk goes up while others go down. What a rank receives from above is behind by two phases for each rank above it: it has
