@@ -45,7 +45,8 @@ impl Choice {
             Algorithm::Tree if reduces_all => &[Algorithm::Tree],
             _ => &[Algorithm::Ring],
         };
-        let options = algorithms.iter().flat_map(|algorithm| PROTOCOLS.map(|protocol| Self { algorithm: *algorithm, protocol }));
+        let options =
+            algorithms.iter().flat_map(|algorithm| PROTOCOLS.map(|protocol| Self { algorithm: *algorithm, protocol }));
         let allowed = options.filter(|option| protocol == Protocol::Auto || option.protocol == protocol);
         let time = |option: &Self| option.estimate(setup, layout, kind, bytes);
         allowed.min_by(|a, b| time(a).total_cmp(&time(b))).expect("invariant: a protocol is left")
@@ -80,9 +81,21 @@ impl Choice {
         let between = NETWORK[if layout.fewest() == 1 { 0 } else { row }][protocol];
         let latency = BASE[row][protocol]
             + match kind {
-                CollectiveKind::Bcast | CollectiveKind::Reduce => if servers > 1.0 { between } else { within },
+                CollectiveKind::Bcast | CollectiveKind::Reduce => {
+                    if servers > 1.0 {
+                        between
+                    } else {
+                        within
+                    }
+                }
                 _ if rings => {
-                    let posting = if servers == 1.0 { 0.0 } else if protocol == 2 { 3.0 } else { 1.0 };
+                    let posting = if servers == 1.0 {
+                        0.0
+                    } else if protocol == 2 {
+                        3.0
+                    } else {
+                        1.0
+                    };
                     let hops = steps * (servers - 1.0) / (ranks - 1.0);
                     (steps - hops) * within.max(posting) + hops * between
                 }
@@ -126,7 +139,8 @@ mod tests {
 
     #[test]
     fn short_allreduces_use_trees_and_ll_and_long_ones_rings_and_simple() {
-        let setup = Arc::new(Setup { nccl: Nccl::default(), adapters: 8, adapter_bandwidth: BitsPerSec(400_000_000_000) });
+        let setup =
+            Arc::new(Setup { nccl: Nccl::default(), adapters: 8, adapter_bandwidth: BitsPerSec(400_000_000_000) });
         let layout = Layout::new((0..128).map(|rank| HostId(rank / 8)));
         let of = |bytes| Choice::new(&setup, &layout, CollectiveKind::Allreduce, bytes);
         assert_eq!(of(1024), Choice { algorithm: Algorithm::Tree, protocol: Protocol::Ll });

@@ -44,7 +44,8 @@ enum Place {
 impl Schedule {
     /// The first lane. The call has more than one rank.
     pub fn new(setup: &Arc<Setup>, call: &Call, layout: &Arc<Layout>) -> Self {
-        let blocks = matches!(call.kind, CollectiveKind::Allgather | CollectiveKind::ReduceScatter | CollectiveKind::Alltoall);
+        let blocks =
+            matches!(call.kind, CollectiveKind::Allgather | CollectiveKind::ReduceScatter | CollectiveKind::Alltoall);
         let bytes = call.buffer().saturating_mul(if blocks && call.is_uniform() { call.size.into() } else { 1 });
         let choice = Choice::new(setup, layout, call.kind, bytes);
         let (setup, layout, call) = (Arc::clone(setup), Arc::clone(layout), call.clone());
@@ -219,7 +220,9 @@ impl Schedule {
         let each = f64::from(self.call.size) / f64::from(servers);
         let steps = 1.0 + f64::from(servers.ilog2()) + 0.1 * each;
         for (factor, least) in [(64.0, 131_072), (16.0, 32_768)] {
-            while ((self.call.buffer() / (u64::from(self.channels) * chunk)) as f64) < steps * factor / each && chunk > least {
+            while ((self.call.buffer() / (u64::from(self.channels) * chunk)) as f64) < steps * factor / each
+                && chunk > least
+            {
                 chunk /= 2;
             }
         }
@@ -279,7 +282,9 @@ impl Schedule {
 
     /// One partner after another, the lanes' at once.
     fn exchange(&self, lanes: u32, k: u32, phase: &mut Phase) -> bool {
-        let Some(distance) = k.checked_mul(lanes).map(|first| first + self.lane + 1).filter(|far| *far < self.call.size) else {
+        let Some(distance) =
+            k.checked_mul(lanes).map(|first| first + self.lane + 1).filter(|far| *far < self.call.size)
+        else {
             return false;
         };
         let (to, from) = (self.call.after(distance), self.call.before(distance));
