@@ -1,5 +1,6 @@
 """NCCL's collectives against closed forms, the published bandwidth of a known kind of system, and bad input."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ SCALE_UP, SCALE_UP_LATENCY = 400e9, 1e-6
 LINK, SWITCH = 0.1e-6, 0.1e-6
 HEADER, MTU = 26, 4096
 MIB = 1 << 20
+TRACES = Path(__file__).parents[1] / "data" / "traces"
 
 
 def scenario(servers: int, gpus: int, size: int, *, operation: str = "allreduce", **nccl: Any) -> Scenario:
@@ -169,3 +171,18 @@ def test_bad_input_is_named(key: str) -> None:
         )
     assert key in str(error.value)
     assert words.replace("\\", "") in str(error.value)
+
+
+def test_collectives_of_traces_are_carried_out_alike() -> None:
+    """A Chakra trace of allreduces sends what rings send, and with LL twice as much."""
+    trace = {"path": str(TRACES / "chakra_allreduce-8.tar.zst"), "repeat": False}
+    sent = {}
+    for protocol in ("simple", "ll"):
+        job = {"trace": trace, "nccl": {"protocol": protocol, "algorithm": "ring", "channels": 1}}
+        fabric = {"topology": "fat_tree", "hosts": 8, "levels": 1}
+        run = fairlane.run(
+            Scenario.read({"duration": "10 s", "fabric": fabric, "jobs": [job]}), isolated=False, live=False
+        )
+        sent[protocol] = run.ranks["bytes_sent"].to_numpy()
+    assert (sent["simple"] > 0).all()
+    assert sent["ll"] == pytest.approx(2 * sent["simple"], rel=0.001)
