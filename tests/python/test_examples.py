@@ -65,7 +65,7 @@ def test_a_scenario_runs_and_shows_every_job(file: Path, tmp_path: Path, capsys:
         assert_drawn(tmp_path / "run" / f"{figure}.png")
 
 
-SMALL = {"modern": "1 ms", "coming-from": "300 us"}
+SMALL = {"modern": "1 ms", "coming-from": "300 us", "ai": "50 us"}
 """Folders of scenarios, and how much of them is simulated."""
 
 

@@ -38,7 +38,9 @@ def iteration_ms(found: Run, name: str = "a") -> float:
 @pytest.mark.parametrize("layout", ["file_per_client", "shared_file"])
 def test_clients_fill_the_links_of_the_servers(size: str, layout: str) -> None:
     # Six clients have 4 MiB each for two servers: 12 MiB over each server's link.
-    found = run(scenario(job("a", 8, "14,15", **{size: "4 MiB", "layout": layout})), isolated=False)
+    found = run(
+        scenario(job("a", 8, "14,15", **{"write_size": "0 B", size: "4 MiB", "layout": layout})), isolated=False
+    )
     assert iteration_ms(found) == pytest.approx(12 * MIB * WIRE, rel=0.03)
 
 
@@ -88,7 +90,7 @@ def test_jobs_share_a_server_and_nobody_else_is_placed_there() -> None:
 
 def test_files_are_loaded_before_the_first_iteration_and_not_timed() -> None:
     def job_of(load: str) -> dict[str, Any]:
-        return job("a", 3, "15", load_size=load, read_size="1 MiB")
+        return job("a", 3, "15", load_size=load, read_size="1 MiB", write_size="0 B")
 
     loaded, unloaded = (run(scenario(job_of(load)), isolated=False) for load in ("64 MiB", "0 B"))
     assert iteration_ms(loaded) == pytest.approx(iteration_ms(unloaded), rel=0.01)
@@ -111,10 +113,10 @@ def test_a_study_keeps_the_hosts() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (job("a", 2, None, write_size="1 MiB"), r"jobs\[0\]\.workload\.servers: missing"),
+        (job("a", 1, None), r"jobs\[0\]\.ranks.*more than 1 server"),
         (job("a", 3, [1, 1], write_size="1 MiB"), "host 1 is listed twice"),
         (job("a", 2, [1], write_size="1 MiB", stripes=2), "stripes.*more than servers.*at most 1"),
-        (job("a", 2, [1]), "neither write_size nor read_size"),
+        (job("a", 2, [1], write_size="0 B"), "neither write_size nor read_size"),
         (job("a", 2, [1], write_size="1 TiB"), "too many requests.*at most 64 GiB"),
         (job("a", 2, [1, 2], write_size="1 MiB"), r"jobs\[0\]\.ranks.*more than 2 servers"),
         (job("a", 2, ["hots1"], write_size="1 MiB"), r"workload\.servers.*hots1.*no host with this name.*host1"),

@@ -17,6 +17,8 @@ from fairlane.workload import WORKLOADS, FloodPairs, JobScript, Rank, Shift, Uni
 from fairlane.workload.grid import grid_shape, neighbours
 
 FABRIC = {"topology": "fat_tree", "hosts": 64, "levels": 2, "radix": 16, "bandwidth": "3.2 GB/s"}
+MODELS = {"training", "inference"}
+"""These have communicators of their own and take seconds: see ``test_training.py`` and ``test_inference.py``."""
 
 
 class Recorder:
@@ -69,7 +71,9 @@ def record(workload: Workload, ranks: int, monkeypatch: pytest.MonkeyPatch, seed
 
 
 @pytest.mark.parametrize("ranks", [2, 8, 20, 32])
-@pytest.mark.parametrize("name", sorted(set(WORKLOADS) - {"open_loop", "stepped"}))  # nobody receives, or sends
+@pytest.mark.parametrize(
+    "name", sorted(set(WORKLOADS) - {"open_loop", "stepped"} - MODELS)
+)  # nobody receives, or sends
 def test_sends_and_receives_match_and_all_ranks_call_the_same_collectives(
     name: str, ranks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -90,7 +94,7 @@ def test_sends_and_receives_match_and_all_ranks_call_the_same_collectives(
     assert len(collectives) in (0, ranks)
 
 
-@pytest.mark.parametrize("name", [name for name in WORKLOADS if name != "stepped"])  # it waits for messages
+@pytest.mark.parametrize("name", sorted(set(WORKLOADS) - {"stepped"} - MODELS))  # it waits for messages
 def test_every_workload_runs_and_every_rank_makes_progress(name: str) -> None:
     compute = {} if name == "open_loop" else {"compute": "10 us"}
     job = {"name": name, "ranks": 8, "workload": {"name": name, **compute}}

@@ -346,6 +346,10 @@ impl ProgramBuilder {
         self.op(rank, Op::Comm(Comm::Create { comm, new, members: ranks(members) }))
     }
 
+    fn comm_define(&mut self, rank: u32, new: CommHandle, members: Vec<u32>) -> PyResult<()> {
+        self.op(rank, Op::Comm(Comm::Define { new, members: ranks(members) }))
+    }
+
     fn comm_free(&mut self, rank: u32, comm: CommHandle) -> PyResult<()> {
         self.op(rank, Op::Comm(Comm::Free(comm)))
     }

@@ -131,6 +131,10 @@ class Run(Results):
     """One row per interval, port and virtual lane in which something happened; with ``observe.interval``."""
     iterations: pl.DataFrame | None = None
     """One row per rank and iteration of the jobs in ``observe.iterations``: when it was marked, and its time."""
+    collectives: pl.DataFrame | None = None
+    """One row per job and size of buffer: time and bandwidths of the collective; with a workload ``nccl_tests``."""
+    serving: pl.DataFrame | None = None
+    """Two rows per job: times to the first token, and between tokens; with a workload ``inference``."""
     power: pl.DataFrame | None = None
     """One row per socket of every host that has ranks: what it drew, and how fast it ran; with a table ``power``."""
     counters: pl.DataFrame | None = None

@@ -1,9 +1,10 @@
 """The columns of every stored table, with their types: what loading a folder expects. A table may have more.
 
-Names end in their unit: ``_ps`` are exact picoseconds, ``_s`` seconds, ``_bps`` bits per second, ``_w`` watts, ``_j``
-joules; ``bytes`` are bytes, ``_share`` is a share of one. Columns with ``_low`` and ``_high`` at the end, or
-before the unit, are the 95% interval of the column of that name, empty where there are too few values to say. The
-versions of the tables are ``run.SCHEMA_VERSION`` and ``study.STUDY_SCHEMA_VERSION``, which grow with every change.
+Names end in their unit: ``_ps`` are exact picoseconds, ``_s`` seconds, ``_bps`` bits per second, ``_gb_s`` 10^9 bytes
+per second, ``_w`` watts, ``_j`` joules; ``bytes`` are bytes, ``_share`` is a share of one. Columns with ``_low`` and
+``_high`` at the end, or before the unit, are the 95% interval of the column of that name, empty where there are too few
+values to say. The versions of the tables are ``run.SCHEMA_VERSION`` and ``study.STUDY_SCHEMA_VERSION``, which grow with
+every change.
 """
 
 from collections.abc import Mapping
@@ -133,6 +134,18 @@ ON_DEMAND: Mapping[str, Schema] = {
     "latency_histogram": {**_LATENCY, "low_ps": _PS, "high_ps": _PS, "count": _COUNT},
     "samples": {"from_ps": _PS, "to_ps": _PS, **_LANE_COUNTERS, **_LINK},
     "iterations": {**_JOB, "rank": _ID, "iteration": _ID, "at_ps": _PS, "time_s": _MAYBE_NUMBER},
+    "collectives": {
+        **_JOB,
+        "operation": _TEXT,
+        **_all(_COUNT, "bytes repetitions"),
+        **_all(_NUMBER, "time_s algbw_gb_s busbw_gb_s"),
+    },
+    "serving": {
+        **_JOB,
+        "metric": _TEXT,
+        "count": _COUNT,
+        **_all(_MAYBE_NUMBER, "mean_s p50_s p99_s objective_s within_share"),
+    },
     "power": {
         "name": _TEXT,
         "host": _ID,

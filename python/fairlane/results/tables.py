@@ -10,7 +10,7 @@ import polars as pl
 
 from fairlane.engine import Engine
 from fairlane.engine.tables import EngineTables, Work, frame, marks
-from fairlane.results import derive
+from fairlane.results import accelerators, derive
 from fairlane.results.culprit import LeftOut, lost_time
 from fairlane.results.latency import Latency
 from fairlane.results.schemas import RUN
@@ -37,7 +37,7 @@ class Observed:
         return cls(
             EngineTables.of(engine),
             Latency.measured(engine) if observe["counters"] else None,
-            marks(engine) if any(job.marks for job in scenario.jobs) else None,
+            marks(engine) if any(job.marks or job.measures for job in scenario.jobs) else None,
             {name: frame(engine.table(name)) for name in (*by_port, *scenario.recorded)},
         )
 
@@ -126,7 +126,11 @@ class Tables:
         if (samples := self.samples) is not None:
             makers["samples"] = lambda: derive.samples(links.table, samples)
         if (marked := seen.marks) is not None:
-            makers["iterations"] = lambda: derive.iterations(labels, marked)
+            kept = [number for number, job in enumerate(self.scenario.jobs) if job.marks]
+            if kept:
+                makers["iterations"] = lambda: derive.iterations(labels, marked.filter(pl.col("job").is_in(kept)))
+            makers["collectives"] = lambda: accelerators.collectives(self.scenario, marked)
+            makers["serving"] = lambda: accelerators.serving(self.scenario, marked)
         of_record: dict[str, Callable[[pl.DataFrame], pl.DataFrame]] = {
             "port_interference": lambda raw: derive.port_interference(labels, links.table, raw),
             "messages": derive.messages,

@@ -18,6 +18,7 @@ from fairlane.placement.mapping import Linear, MappingField
 from fairlane.qos import STRATEGIES as QOS_STRATEGIES
 from fairlane.qos import Strategy as QosStrategy
 from fairlane.scenario.levels import MAX_LANES, MAX_LEVELS, Level, RankLevelsField
+from fairlane.scenario.nccl import Nccl
 from fairlane.scenario.network import Transport
 from fairlane.scenario.rails import RailPolicyField
 from fairlane.seeds import LARGEST_SEED
@@ -281,7 +282,10 @@ class Job(Table):
     service_levels: RankLevelsField | None = None
     """Service levels of its ranks: a table, or a file of ``rank level`` lines with at most one ``default level``."""
     rails: RailPolicyField | None = None
-    """Rails that its messages use: a policy's name or a table. Default: ``round_robin``."""
+    """Rails that its messages use: a policy's name or a table. Default: ``round_robin``; with ``nccl``, ``by_rank``."""
+    nccl: Nccl | None = None
+    """Its collectives are NCCL's; ``{}`` for the defaults. Default: those of ``mpi``, and NCCL's for ``nccl_tests``,
+    ``training`` and ``inference``."""
     transport: (
         Annotated[Written[Transport], BeforeValidator(table_of_name, json_schema_input_type=Transport | str)] | None
     ) = None

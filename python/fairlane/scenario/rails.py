@@ -71,10 +71,12 @@ class RailPolicy(Table):
 def rails_of(scenario: "Scenario", job: "ResolvedJob", fabric: "Fabric") -> dict[str, Any] | None:
     """The rail policy of a job that has hosts, as the simulator takes it; None for the usual one."""
     if job.table.rails is None:
-        return None
+        several = job.nccl is not None and max(int(fabric.adapters_of_hosts[host]) for host in job.hosts) > 1
+        if not several:
+            return None
     rng = stream(scenario.seed, Purpose.RAILS, job.number)
     adapters = {host: int(fabric.adapters_of_hosts[host]) for host in job.hosts}
-    policy = job.table.rails.spec(job.hosts, adapters, rng)
+    policy = (job.table.rails or RailPolicy(policy="by_rank")).spec(job.hosts, adapters, rng)
     with under(job.key):
         fabric.check_rails(job.hosts, policy)
     return policy

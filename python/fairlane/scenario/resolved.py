@@ -12,6 +12,7 @@ from fairlane.inputs.hosts import Host
 from fairlane.placement import hosts_needed
 from fairlane.power import JobPower
 from fairlane.scenario.models import Job, Placement
+from fairlane.scenario.nccl import Nccl
 from fairlane.workload.builder import Injection
 
 if TYPE_CHECKING:
@@ -90,6 +91,19 @@ class ResolvedJob:
         return self.table.kind
 
     @property
+    def measures(self) -> bool:
+        """Whether its workload has results of its own, which need the time of every iteration."""
+        return self.table.workload is not None and self.table.workload.measures
+
+    @property
+    def nccl(self) -> Nccl | None:
+        """How its collectives are NCCL's; None if they are those of ``mpi``."""
+        workload = self.table.workload
+        if self.table.nccl is None and workload is not None and workload.on_gpus:
+            return Nccl()
+        return self.table.nccl
+
+    @property
     def iterates(self) -> bool:
         """Whether it has iterations that runs can be compared by; open-loop load has none."""
         return self.table.workload is None or self.table.workload.iterates
@@ -110,9 +124,10 @@ class ResolvedJob:
             "service_level": self.service_level,
             "ranks": levels,
             "rails": None if self.rails is None else dict(self.rails),
+            "nccl": None if self.nccl is None else self.nccl.spec(),
             "start": self.start,
             "stop": self.stop,
-            "marks": self.marks,
+            "marks": self.marks or self.measures,
             **own,
         }
 

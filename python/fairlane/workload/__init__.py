@@ -16,8 +16,10 @@ from fairlane.workload.builder import JobScript, Rank
 from fairlane.workload.congestor import Congestor
 from fairlane.workload.grid import GriddedWorkload
 from fairlane.workload.imbalance import Growing, Imbalance, OneRank, Uniform
+from fairlane.workload.inference import Inference
 from fairlane.workload.lattices import Comd, Mg, Milc
 from fairlane.workload.multiple_allreduce import MultipleAllreduce
+from fairlane.workload.nccl_tests import NcclTests
 from fairlane.workload.one_sided import OneSidedCalls
 from fairlane.workload.open_loop import OpenLoop
 from fairlane.workload.point_to_point import (
@@ -37,6 +39,7 @@ from fairlane.workload.stepped import Stepped
 from fairlane.workload.storage import Storage
 from fairlane.workload.sweeps import Kripke, Lu, Sweep3D
 from fairlane.workload.synthetic import Incast, PutBroadcast, Shift, UniformRandom
+from fairlane.workload.training import Training
 from fairlane.workload.transforms import Allreduce, AllToAll, Fft, Ft, Pf3d
 from fairlane.workload.writer import CollectiveCalls, PersistentCalls, Request
 
@@ -56,6 +59,7 @@ __all__ = [
     "Halo3D",
     "Imbalance",
     "Incast",
+    "Inference",
     "JobScript",
     "Kripke",
     "Lu",
@@ -64,6 +68,7 @@ __all__ = [
     "MiniAmg",
     "MiniParadis",
     "MultipleAllreduce",
+    "NcclTests",
     "NearestNeighbor",
     "OneRank",
     "OneSidedCalls",
@@ -83,6 +88,7 @@ __all__ = [
     "Stepped",
     "Storage",
     "Sweep3D",
+    "Training",
     "Uniform",
     "UniformRandom",
     "Workload",
@@ -124,6 +130,9 @@ WORKLOADS: Registry[type[Workload]] = Registry(
         "multiple_allreduce": MultipleAllreduce,
         "congestor": Congestor,
         "storage": Storage,
+        "nccl_tests": NcclTests,
+        "training": Training,
+        "inference": Inference,
         "lu": Lu,
         "ft": Ft,
         "mg": Mg,

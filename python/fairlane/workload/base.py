@@ -38,6 +38,10 @@ class Workload(Named):
     """Minimum number of ranks."""
     even_ranks: ClassVar[bool] = False
     """Whether the number of ranks must be even."""
+    on_gpus: ClassVar[bool] = False
+    """Whether its ranks are GPUs, whose collectives are NCCL's by default."""
+    measures: ClassVar[bool] = False
+    """Whether results of its own are computed from the instants of its iterations."""
     iterates: ClassVar[bool] = True
     """Whether its iterations measure its speed; those of open-loop load do not."""
 

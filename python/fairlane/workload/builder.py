@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from fairlane.power import Pace
 
 _T = TypeVar("_T")
+_FIRST_KIND = 16
+"""Name of the first communicator of a kind; 0 and 1 are all ranks and the rank itself."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,8 @@ class JobScript:
         self._stop = stop
         self._injection = injection
         self._drawn: dict[str, Any] = {}
+        self.communicators: dict[str, int] = {}
+        """The names of communicators by kind, such as ``tensor_parallel``: a rank is in one of each kind at most."""
 
     @cached_property
     def injection(self) -> Injection:
@@ -201,6 +205,17 @@ class Rank(CollectiveCalls, OneSidedCalls, PersistentCalls):
         Every member of ``comm`` takes part and gives the same list; ranks that are not on it get no communicator.
         """
         self._builder.comm_create(self.index, new, list(members), comm)
+
+    def communicator(self, kind: str, members: Sequence[int]) -> int:
+        """Returns the communicator of this kind among ``members``, ranks of the job in order, one of which is this.
+
+        It takes no messages: the members know each other. Those of one kind, such as the ``tensor_parallel`` groups of
+        a job, are disjoint and have one name at all ranks, which ``job.communicators`` keeps.
+        """
+        known = self.job.communicators
+        name = known.setdefault(kind, _FIRST_KIND + len(known))
+        self._builder.comm_define(self.index, name, list(members))
+        return name
 
     def comm_free(self, comm: int) -> None:
         """Frees a communicator; its number can be used again."""

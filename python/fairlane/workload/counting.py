@@ -163,6 +163,11 @@ class Tally:
         self._count()
         self._ranks[new] = len(members)
 
+    def comm_define(self, _: int, new: int, members: Sequence[int]) -> None:
+        """A communicator of so many."""
+        self._count()
+        self._ranks[new] = len(members)
+
     def collective(self, _: int, kind: str, volume: int | list[int] = 0, comm: int = 0, *__: Any) -> None:
         """Its messages."""
         self._count()

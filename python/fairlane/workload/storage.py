@@ -39,9 +39,10 @@ class Storage(Workload):
     message_size: Size = Field(default=MIB, gt=0, description="bytes of a request")
     compute: Duration | None = 0
     servers: HostsField = Field(
-        default=None, description="the hosts of the servers: numbers, names or Slurm node lists; needed"
+        default=None,
+        description="the hosts of the servers: numbers, names or Slurm lists; without, one is placed as clients are",
     )
-    write_size: Size = Field(default=0, description="bytes that each client writes in an iteration")
+    write_size: Size = Field(default=8 * MIB, description="bytes that each client writes in an iteration")
     read_size: Size = Field(default=0, description="bytes that each client reads in an iteration, before it writes")
     load_size: Size = Field(default=0, description="bytes that each client reads before the first iteration, not timed")
     in_flight: Annotated[int, Field(ge=1, le=1024)] = Field(
@@ -60,13 +61,12 @@ class Storage(Workload):
 
     @model_validator(mode="after")
     def _moves_files(self) -> Self:
-        if self.servers is None:
-            raise Problems(Problem("servers", "missing", allowed="the hosts of the servers"))
-        twice = next((host for at, host in enumerate(self.servers) if host in self.servers[:at]), None)
+        hosts = self.fixed_hosts()
+        twice = next((host for at, host in enumerate(hosts) if host in hosts[:at]), None)
         if twice is not None:
             raise Problems(Problem("servers", f"host {twice} is listed twice", allowed="each host once"))
-        if self.stripes > len(self.servers):
-            allowed = f"at most {len(self.servers)}, the number of servers"
+        if self.stripes > self.server_count:
+            allowed = f"at most {self.server_count}, the number of servers"
             raise Problems(Problem("stripes", "more than servers", self.stripes, allowed))
         if not (self.write_size or self.read_size):
             words = "neither write_size nor read_size says what an iteration moves"
@@ -78,14 +78,19 @@ class Storage(Workload):
                 raise Problems(Problem(key, "too many requests", SIZE.format(size), allowed))
         return self
 
+    @property
+    def server_count(self) -> int:
+        """How many of its last ranks are servers."""
+        return len(self.servers or ()) or 1
+
     @override
     def fixed_hosts(self) -> tuple[Host, ...]:
         return self.servers or ()
 
     @override
     def problem_with(self, ranks: int) -> str | None:
-        servers = len(self.fixed_hosts())
-        return None if ranks > servers else f"more than {plural(servers, 'server')}: the other ranks are clients"
+        few = ranks <= self.server_count
+        return f"more than {plural(self.server_count, 'server')}: the other ranks are clients" if few else None
 
     @override
     def repeats(self) -> bool:
@@ -93,9 +98,8 @@ class Storage(Workload):
 
     @override
     def parts(self, job: JobScript) -> NDArray[numpy.float64]:
-        servers = len(self.fixed_hosts())
-        clients = self.imbalance.parts(job.ranks - servers, job.stream(Purpose.COMPUTE))
-        return numpy.concatenate([clients, numpy.full(servers, clients.mean())])
+        clients = self.imbalance.parts(job.ranks - self.server_count, job.stream(Purpose.COMPUTE))
+        return numpy.concatenate([clients, numpy.full(self.server_count, clients.mean())])
 
     @override
     def write(self, rank: Rank, stages: list[list[int]]) -> None:
@@ -136,13 +140,12 @@ class Storage(Workload):
         return range(-(-size // self.message_size))
 
     def _serves(self, rank: Rank) -> bool:
-        return rank.index >= rank.ranks - len(self.fixed_hosts())
+        return rank.index >= rank.ranks - self.server_count
 
     def _server(self, rank: Rank, number: int, size: int) -> int:
         """The rank of the server that has request ``number`` of the client's part of ``size`` bytes."""
-        servers = len(self.fixed_hosts())
         if self.layout == "shared_file":
             place = rank.index * len(self._requests(size)) + number
         else:
             place = rank.index * self.stripes + number % self.stripes
-        return rank.ranks - servers + place % servers
+        return rank.ranks - self.server_count + place % self.server_count

@@ -9,6 +9,7 @@ use rustc_hash::FxHashMap;
 
 use super::collective::agreement::{Agreements, Key};
 use super::collective::algorithms::{Phase, Preferences};
+use super::collective::nccl::{Layout, Setup};
 use super::comm::context::{Contexts, Order};
 use super::naming::Naming;
 use super::p2p::memory::MemoryLinks;
@@ -46,6 +47,8 @@ pub(super) struct Messaging {
     pub agreements: Agreements,
     /// The collective on which a rank of this shard has disagreed, which ends the run.
     pub disagreement: Option<Key>,
+    /// Which members of a communicator share a host, by job and context: of jobs whose collectives are NCCL's.
+    pub layouts: FxHashMap<(JobId, u32), Arc<Layout>>,
     pub contexts: Arc<Contexts>,
     /// The shard's ranks, by job, then rank.
     pub ranks: Vec<RankState>,
@@ -106,6 +109,8 @@ pub(super) type Over = Result<u64, Box<RunError>>;
 #[derive(Clone)]
 pub(super) struct Job {
     pub name: Arc<str>,
+    /// Its collectives are NCCL's.
+    pub nccl: Option<Arc<Setup>>,
     /// Its ranks stand at consecutive [`Messaging::places`], from here on.
     pub first: u32,
     /// All of its ranks.

@@ -57,6 +57,7 @@ use crate::topology::RailMap;
 use crate::units::{Bytes, Instant, Picoseconds};
 use collective::agreement::Agreements;
 use collective::algorithms::{Phase, Preferences};
+use collective::nccl;
 use comm::context::Contexts;
 use comm::{Communicator, WORLD_CONTEXT};
 use messaging::{Job, Messaging};
@@ -103,6 +104,8 @@ pub struct JobSetup {
     pub hosts: Vec<HostId>,
     /// How its messages are shared among the adapters of its hosts.
     pub rails: RailPolicy,
+    /// Its collectives are NCCL's, on these hosts.
+    pub nccl: Option<nccl::Setup>,
     /// When its ranks begin.
     pub start: Instant,
     /// When it ends, whatever its programs say.
@@ -164,6 +167,7 @@ impl Mpi {
                 jobs: Vec::new(),
                 agreements: Agreements::default(),
                 disagreement: None,
+                layouts: FxHashMap::default(),
                 contexts: Arc::clone(&contexts),
                 ranks: Vec::with_capacity(ranks),
                 host: HostId(0),
@@ -207,6 +211,7 @@ impl Mpi {
         assert_eq!(plan.program.ranks.len(), plan.hosts.len(), "invariant: the simulation has checked its plan");
         let first = self.shards[0].messaging.jobs.last().map_or(0, |last| last.first + last.size);
         let size = count(plan.hosts.len());
+        let nccl = plan.nccl.map(Arc::new);
         let (name, members): (Arc<str>, Arc<[u32]>) = (plan.name.into(), (0..size).collect());
         let homes: Vec<usize> = (0..size).map(|rank| self.locate(first + rank).0).collect();
         for (rank, (source, &home)) in (0..).zip(plan.program.ranks.into_iter().zip(&homes)) {
@@ -223,6 +228,7 @@ impl Mpi {
             let own = count(homes.iter().filter(|home| **home == number).count());
             let mut part = Job {
                 name: Arc::clone(&name),
+                nccl: nccl.clone(),
                 first,
                 size,
                 start: plan.start,

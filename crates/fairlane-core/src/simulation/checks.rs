@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::spec::{JobSpec, QosSpec, Spec};
 use crate::error::BuildError;
 use crate::ids::{HostId, JobId, Rank, ServiceLevel, SwitchId};
+use crate::mpi::collective::nccl::Setup;
 use crate::mpi::{JobSetup, RailPolicy};
 use crate::network;
 use crate::network::transport::{Surroundings, Transport, Transports};
@@ -17,7 +18,7 @@ use crate::registry::Registry;
 use crate::routing::{MAX_CHANNELS, Routing};
 use crate::table::{Kind, Named};
 use crate::topology::{Graph, RailMap, Vertex};
-use crate::units::{Bytes, Instant};
+use crate::units::{BitsPerSec, Bytes, Instant};
 
 /// The transports of jobs that have one of their own.
 type JobTransports = Vec<(JobId, Arc<dyn Transport>)>;
@@ -266,6 +267,17 @@ fn rails(graph: &Graph, map: &RailMap, number: usize, job: &JobSpec) -> Result<R
     Ok(policy)
 }
 
+/// A job's collectives, if they are NCCL's, with the adapters of its hosts.
+fn nccl(graph: &Graph, number: usize, job: &JobSpec) -> Result<Option<Setup>, BuildError> {
+    let Some(nccl) = job.nccl.clone() else { return Ok(None) };
+    nccl.check(&format!("jobs[{number}].nccl"))?;
+    let ports = || job.hosts.iter().map(|host| graph.ports(Vertex::Host(*host)));
+    let adapters = ports().map(|ports| ports.len()).min().unwrap_or(0);
+    let bandwidths = ports().flatten().map(|port| graph.link(port).bandwidth);
+    let adapter_bandwidth = bandwidths.min().unwrap_or(BitsPerSec(1));
+    Ok(Some(Setup { nccl, adapters: u32::try_from(adapters).unwrap_or(u32::MAX), adapter_bandwidth }))
+}
+
 /// The jobs, with their programs.
 pub(super) fn jobs(
     jobs: Vec<JobSpec>,
@@ -292,9 +304,10 @@ pub(super) fn jobs(
             return Err(BuildError::value(path, job.stop.unwrap_or_default(), "an instant after jobs[].start"));
         }
         let rails = rails(graph, map, number, &job)?;
+        let nccl = nccl(graph, number, &job)?;
         let (start, stop) = (Instant(job.start.0), job.stop.map(|stop| Instant(stop.0)));
         let JobSpec { name, hosts, marks, .. } = job;
-        plans.push(JobSetup { name, program, hosts, rails, start, stop, marks });
+        plans.push(JobSetup { name, program, hosts, rails, nccl, start, stop, marks });
     }
     Ok(plans)
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::BuildError;
 use crate::fault::FaultSpec;
 use crate::ids::HostId;
+use crate::mpi::collective::nccl::Nccl;
 use crate::mpi::{self, RailPolicy};
 use crate::registry::Registry;
 use crate::routing::Routing;
@@ -126,6 +127,9 @@ pub struct JobSpec {
     /// else over each host's first adapter.
     #[serde(default)]
     pub rails: Option<RailPolicy>,
+    /// Its collectives are NCCL's; by default MPI's.
+    #[serde(default)]
+    pub nccl: Option<Nccl>,
     /// When NICs start its packets; by default as `network.transport` says.
     #[serde(default)]
     pub transport: Option<Named>,

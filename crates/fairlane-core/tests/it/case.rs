@@ -277,6 +277,7 @@ impl Case {
                 self.transport(self.transports[job])
             },
             rails: Some(POLICIES[self.rails.1[job]].clone()),
+            nccl: None,
             start: Picoseconds::ZERO,
             stop: None,
             marks: false,

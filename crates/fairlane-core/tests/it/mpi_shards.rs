@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use fairlane_core::error::RunError;
 use fairlane_core::ids::{HostId, JobId, Rank, ServiceLevel};
+use fairlane_core::mpi::collective::nccl::{Nccl, Setup};
 use fairlane_core::mpi::{JobSetup, Mail, Mpi, Parameters, RailPolicy, Shards};
 use fairlane_core::network::{Delivery, Endpoint, Injection};
 use fairlane_core::program::graph::{After, Graph, Node, RankGraph};
@@ -15,7 +16,7 @@ use fairlane_core::program::{
 };
 use fairlane_core::qos::levels::{Levels, Sl2Vl, TrafficKind};
 use fairlane_core::topology::{self, RailMap, RailsSpec};
-use fairlane_core::units::{Bytes, Instant, Picoseconds};
+use fairlane_core::units::{BitsPerSec, Bytes, Instant, Picoseconds};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -256,6 +257,11 @@ impl Case {
             },
             hosts: hosts.iter().map(|host| HostId(*host)).collect(),
             rails: self.policy.clone(),
+            nccl: (self.salt % 2 == 1).then(|| Setup {
+                nccl: Nccl::default(),
+                adapters: 2,
+                adapter_bandwidth: BitsPerSec(100_000_000_000),
+            }),
             start: Instant(number as u64 * 1_300_000),
             stop: stop.map(|stop| Instant(number as u64 * 1_300_000 + stop)),
             marks: true,

@@ -6,7 +6,7 @@ from fairlane.results.culprit import HINT, LostTime, headline
 from fairlane.results.notes import notes
 from fairlane.results.run import Run
 from fairlane.views.model import Chart, Custom, View, lines_of, remarks_of
-from fairlane.views.run import fabric, flows, interference, iterations, latency, ports, slowdown, usage
+from fairlane.views.run import accelerators, fabric, flows, interference, iterations, latency, ports, slowdown, usage
 from fairlane.views.run.series import Series
 from fairlane.wording import plural, seconds
 
@@ -27,6 +27,7 @@ def view(runs: Mapping[str, Run], *, charts: bool = True) -> View:
             *(_charts(series) if charts else ()),
             slowdown.jobs_table(series),
             *iterations.tables(series),
+            *accelerators.tables(series),
             *latency.tables(series),
             *flows.tables(series),
             *usage.power_tables(series),

@@ -7,7 +7,8 @@ use std::ops::Range;
 
 use super::algorithms::Phase;
 use super::nonblocking::{ORDERS, Operation};
-use super::running::Running;
+use super::running::{PhaseSource, Running};
+use crate::error::RunError;
 use crate::mpi::messaging::{Messaging, Over};
 use crate::mpi::p2p::request::{PENDING, Request};
 use crate::observe::call_of;
@@ -16,17 +17,44 @@ use crate::program::{Op, RequestId};
 impl Messaging {
     /// Starts a non-blocking operation with its first phase.
     pub fn begin_in_background(&mut self, rank: u32, op: &Op, running: Running, name: RequestId, now: u64) -> Over {
+        self.start_in_lanes(rank, op, running, Some(name), now)?;
+        Ok(now)
+    }
+
+    /// Starts an operation, in all of its lanes if it has some. Returns its request.
+    pub fn start_in_lanes(
+        &mut self,
+        rank: u32,
+        op: &Op,
+        running: Running,
+        name: Option<RequestId>,
+        now: u64,
+    ) -> Result<u32, Box<RunError>> {
         // The messages of a phase can be handed over before what the rank's program has sent earlier.
         self.start_numbering();
         let state = self.rank(rank);
-        let Some(request) = state.requests.start(Some(name), Request::send(now, PENDING)) else {
-            return Err(self.misuse(rank, op, format!("request {name} is in use")));
+        let Some(request) = state.requests.start(name, Request::send(now, PENDING)) else {
+            return Err(self.in_use(rank, op, name.unwrap_or_default()));
         };
         state.matching.begin_progress();
-        let background = &mut state.needed().background;
+        let lanes = running.lanes();
+        if lanes.is_empty() {
+            let number = self.begin_lane(rank, op, running, request, now);
+            self.next_in_background(rank, number, now);
+        }
+        // All lanes are there before one of them can end.
+        let numbers: Vec<u32> = lanes.into_iter().map(|lane| self.begin_lane(rank, op, lane, request, now)).collect();
+        for number in numbers {
+            self.end_phase_in_background(rank, number, now);
+        }
+        Ok(request)
+    }
+
+    fn begin_lane(&mut self, rank: u32, op: &Op, running: Running, request: u32, now: u64) -> u32 {
+        let background = &mut self.rank(rank).needed().background;
         background.begun = background.begun.wrapping_add(1) & ORDERS;
         let name = call_of(op).map_or("", |call| crate::observe::call_name(usize::from(call)));
-        let number = background.insert(Operation {
+        background.insert(Operation {
             running,
             name,
             request,
@@ -36,9 +64,7 @@ impl Messaging {
             receives: 0,
             handed_at: now,
             partner_at: now,
-        });
-        self.next_in_background(rank, number, now);
-        Ok(now)
+        })
     }
 
     /// An operation's last phase is over, at `now`: starts the next, or ends it.
@@ -60,7 +86,11 @@ impl Messaging {
     fn start_in_background(&mut self, rank: u32, number: u32, mut operation: Box<Operation>, phase: &Phase, now: u64) {
         let running = &mut operation.running;
         let receives = phase.receives.len() as u64 * self.parameters.receive_overhead.0;
-        running.combining = receives + self.parameters.reduction_bandwidth.serialization(phase.reduced).0;
+        let after = match &running.phases {
+            PhaseSource::Nccl(schedule) => schedule.after(phase),
+            _ => self.parameters.reduction_bandwidth.serialization(phase.reduced).0,
+        };
+        running.combining = receives + after;
         let mut slots = std::mem::take(&mut self.slots);
         operation.handed_at = self.start_phase(rank, running, phase, now, &mut slots);
         let partners = phase.receives.iter().chain(phase.sends.iter().map(|(to, _)| to));
@@ -89,6 +119,10 @@ impl Messaging {
 
     fn end_in_background(&mut self, rank: u32, operation: Operation, now: u64) {
         let Operation { running, request, partner_at, .. } = operation;
+        let more = self.rank(rank).more();
+        if more.is_some_and(|more| more.background.operations.iter().flatten().any(|lane| lane.request == request)) {
+            return;
+        }
         if let Some(number) = running.number {
             let job = self.ranks[rank as usize].job;
             self.agreements.leave((job, running.context, number));

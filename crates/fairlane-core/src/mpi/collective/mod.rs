@@ -3,6 +3,7 @@
 pub(in crate::mpi) mod agreement;
 pub mod algorithms;
 mod background;
+pub mod nccl;
 pub(in crate::mpi) mod nonblocking;
 pub(in crate::mpi) mod running;
 
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use crate::error::RunError;
 use crate::ids::Rank;
 use crate::mpi::comm::Communicator;
-use crate::mpi::messaging::{Messaging, Over};
+use crate::mpi::messaging::{Job, Messaging, Over};
 use crate::mpi::p2p::matching::Pattern;
 use crate::mpi::p2p::transfer::Send;
 use crate::mpi::rank::{NEVER, RankState};
@@ -20,6 +21,7 @@ use crate::program::{CollectiveKind, CommHandle, NeighborKind, Op, SendMode, Tag
 use crate::units::Bytes;
 use agreement::{Claim, Consistency};
 use algorithms::{Call, Phase};
+use nccl::{Layout, Schedule};
 use running::{Effect, PhaseSource, Running, Scope};
 
 /// A call on which the ranks of a communicator must agree, but for its communicator.
@@ -41,6 +43,7 @@ impl Messaging {
     ) -> Result<Running, Box<RunError>> {
         let span = self.spanning(rank, op, scope)?;
         let (own, size) = (span.rank, u32::try_from(span.members.len()).expect("invariant: 32-bit ranks"));
+        let (context, members) = (span.context, Arc::clone(&span.members));
         let call = Call { kind, rank: Rank(own), size, root, volume };
         call.check().map_err(|problem| self.misuse(rank, op, problem))?;
         if Self::volume_of(&call) > u128::from(self.largest_message.0) {
@@ -52,7 +55,14 @@ impl Messaging {
             (CollectiveKind::Gather | CollectiveKind::Scatter, Volume::Uniform(_)) => Consistency::Number,
             (_, Volume::Uniform(bytes)) => Consistency::Bytes(*bytes),
         };
-        let phases = PhaseSource::Algorithm(self.preferences.choose(&call), call);
+        let schedule = match effect {
+            Effect::Nothing => self.nccl_schedule(rank, (context, &members), &call),
+            _ => None,
+        };
+        let phases = match schedule {
+            Some(schedule) => PhaseSource::Nccl(Box::new(schedule)),
+            None => PhaseSource::Algorithm(self.preferences.choose(&call), call),
+        };
         let running = self.agreed(rank, op, scope, phases, effect, Agreed { name: kind.name(), root, consistency })?;
         if let (Effect::Split { color: Some(color), key, .. }, Some(number)) = (&running.effect, running.number) {
             let (color, key, member) = (*color, *key, self.ranks[rank as usize].rank.0);
@@ -60,6 +70,16 @@ impl Messaging {
             self.agreements.bid((job, running.context, number), (color, key, own, member));
         }
         Ok(running)
+    }
+
+    /// The schedule of a call in a job whose collectives are NCCL's, if NCCL has it.
+    fn nccl_schedule(&mut self, rank: u32, (context, members): (u32, &[u32]), call: &Call) -> Option<Schedule> {
+        let id = self.ranks[rank as usize].job;
+        let Job { ref nccl, first, .. } = self.jobs[id.index()];
+        let setup = nccl.as_ref()?;
+        let hosts = || members.iter().map(|member| self.places[(first + member) as usize].host);
+        let layout = self.layouts.entry((id, context)).or_insert_with(|| Arc::new(Layout::new(hosts())));
+        setup.schedule(call, layout)
     }
 
     /// A neighborhood collective: one phase, with a message for each neighbour, also if it is empty.
@@ -154,6 +174,7 @@ impl Messaging {
     pub fn start_phase(&mut self, rank: u32, running: &Running, phase: &Phase, now: u64, slots: &mut Vec<u32>) -> u64 {
         let Running { tag, ref members, .. } = *running;
         let collective = running.is_collective();
+        let unasked = matches!(running.phases, PhaseSource::Nccl(_));
         let context = running.context + u32::from(collective);
         for source in &phase.receives {
             let pattern = Pattern { context, source: Some(members[source.index()]), tag: Some(tag) };
@@ -170,7 +191,7 @@ impl Messaging {
                 tag,
                 context,
                 name: None,
-                eager: !collective || self.is_eager(*bytes, SendMode::Standard),
+                eager: !collective || unasked || self.is_eager(*bytes, SendMode::Standard),
                 collective,
                 called_at,
                 handed_at,
@@ -182,6 +203,12 @@ impl Messaging {
 
     /// Begins an operation in phases for which the rank blocks.
     pub fn begin(&mut self, rank: u32, op: &Op, running: Running, now: u64) -> Over {
+        if matches!(running.phases, PhaseSource::Nccl(_)) {
+            let request = self.start_in_lanes(rank, op, running, None, now)?;
+            self.rank(rank).awaited.push(request);
+            self.wait_for_all(rank, now, now);
+            return Ok(NEVER);
+        }
         self.rank(rank).collective = Some(Box::new(running));
         let over = self.advance_collective(rank, op, now)?;
         if over == now {

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::algorithms::{Algorithm, Call, Phase};
+use super::nccl::Schedule;
 use crate::ids::Rank;
 use crate::program::{CommHandle, Tag, Topology, WindowHandle};
 
@@ -24,11 +25,16 @@ pub(in crate::mpi) struct Running {
     pub effect: Effect,
 }
 
+/// The lane is in the tag from this bit on: two collectives share a tag only if there are 2^20 others between them.
+const LANE: u32 = 20;
+
 /// Where its phases come from.
 #[derive(Clone)]
 pub(in crate::mpi) enum PhaseSource {
     /// The schedule of a collective's algorithm.
     Algorithm(&'static Algorithm, Call),
+    /// A lane of a collective of NCCL; as begun, the first.
+    Nccl(Box<Schedule>),
     /// One phase, given.
     Once(Phase),
 }
@@ -93,11 +99,33 @@ impl Running {
                 }
                 false
             }
+            PhaseSource::Nccl(schedule) => {
+                phase.clear();
+                while schedule.phase(self.phase, phase) {
+                    self.phase += 1;
+                    if !phase.is_empty() {
+                        return true;
+                    }
+                }
+                false
+            }
             PhaseSource::Once(only) => {
                 *phase = std::mem::take(only);
                 !phase.is_empty()
             }
         }
+    }
+
+    /// The lanes of a collective of NCCL, each an operation that makes progress by itself; none of other operations.
+    pub fn lanes(&self) -> Vec<Self> {
+        let PhaseSource::Nccl(schedule) = &self.phases else { return Vec::new() };
+        let lane = |lane: u32| Self {
+            phases: PhaseSource::Nccl(Box::new(schedule.in_lane(lane))),
+            tag: self.tag ^ Tag::try_from(lane << LANE).unwrap_or(0),
+            combining: schedule.launch(),
+            ..self.clone()
+        };
+        (0..schedule.lanes()).map(lane).collect()
     }
 
     /// Whether its messages are those of a collective; else they are like point-to-point messages that are sent eagerly.

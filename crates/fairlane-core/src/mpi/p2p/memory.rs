@@ -17,8 +17,9 @@ pub(in crate::mpi) struct MemoryLinks {
 pub(in crate::mpi) struct Crossing {
     /// The names of the ranks that send and receive it.
     pub ranks: [u32; 2],
-    /// Serialization time on each link, ps.
+    /// Serialization time on each link, and latency from one to the other, ps.
     pub time: u64,
+    pub latency: u64,
     pub transfer: u32,
     pub stage: Stage,
 }
@@ -34,12 +35,12 @@ impl MemoryLinks {
         self.crossings.insert(crossing)
     }
 
-    /// A message comes to its sender's link at `at`. Returns when it has left it.
+    /// A message comes to its sender's link at `at`. Returns when its end comes to the receiver's.
     pub fn leave(&mut self, crossing: u32, at: u64) -> u64 {
-        let Crossing { ranks: [from, _], time, .. } = self.crossings[crossing];
+        let Crossing { ranks: [from, _], time, latency, .. } = self.crossings[crossing];
         let [out, _] = &mut self.busy[from as usize];
         *out = at.max(*out) + time;
-        *out
+        *out + latency
     }
 
     /// The end of a message comes to its receiver's link at `at`. Returns the message, and when it has entered.

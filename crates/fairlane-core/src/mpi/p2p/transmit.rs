@@ -54,7 +54,7 @@ impl Messaging {
         let from = self.host;
         if from == to {
             let ends = [rank, self.naming.translate(id)];
-            self.transmit_through_memory(ends, bytes, (transfer, stage), at);
+            self.transmit_through_memory(job, ends, bytes, (transfer, stage), at);
             return;
         }
         let at = at + self.parameters.adapter_delay_of(bytes.0);
@@ -93,13 +93,24 @@ impl Messaging {
 
     /// A message of a transfer is handed to memory at `at`; `ranks` are the names of sender and receiver.
     #[cold]
-    fn transmit_through_memory(&mut self, ranks: [u32; 2], bytes: Bytes, (transfer, stage): (u32, Stage), at: u64) {
-        let time = self.parameters.memory_bandwidth.serialization(bytes).0;
+    fn transmit_through_memory(
+        &mut self,
+        job: JobId,
+        ranks: [u32; 2],
+        bytes: Bytes,
+        (transfer, stage): (u32, Stage),
+        at: u64,
+    ) {
+        let (bandwidth, latency) = match &self.jobs[job.index()].nccl {
+            Some(setup) => (setup.nccl.scale_up_bandwidth, setup.nccl.scale_up_latency.0),
+            None => (self.parameters.memory_bandwidth, self.parameters.memory_latency.0),
+        };
+        let time = bandwidth.serialization(bytes).0;
         if self.memory_links.carry(ranks) {
-            let crossing = self.memory_links.begin(Crossing { ranks, time, transfer, stage });
+            let crossing = self.memory_links.begin(Crossing { ranks, time, latency, transfer, stage });
             self.end_in_memory_at(at, crossing, Stage::Leaving);
         } else {
-            self.end_in_memory_at(at + self.parameters.memory_latency.0 + time, transfer, stage);
+            self.end_in_memory_at(at + latency + time, transfer, stage);
         }
     }
 
@@ -116,7 +127,7 @@ impl Messaging {
 
     /// A message, with its place in the order of messages, comes to the memory link of its sender.
     pub fn leave_through_memory(&mut self, crossing: u32, sequence: u64, at: u64) {
-        let entering = self.memory_links.leave(crossing, at) + self.parameters.memory_latency.0;
+        let entering = self.memory_links.leave(crossing, at);
         self.put_in_memory(entering, sequence, crossing, Stage::Entering);
     }
 

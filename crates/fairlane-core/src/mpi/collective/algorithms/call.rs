@@ -133,7 +133,7 @@ impl Phase {
         self.receives.is_empty() && self.sends.is_empty() && self.reduced == Bytes::ZERO
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(in crate::mpi) fn clear(&mut self) {
         self.receives.clear();
         self.sends.clear();
         self.reduced = Bytes::ZERO;

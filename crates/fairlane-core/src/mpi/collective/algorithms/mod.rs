@@ -44,10 +44,11 @@ mod scan_recursive_doubling;
 mod scatter_binomial;
 mod scatter_linear;
 #[cfg(test)]
-mod trial;
+pub(in crate::mpi::collective) mod trial;
 
 pub use call::{Call, Phase};
 pub use choice::Preferences;
+pub(in crate::mpi) use pattern::Blocks;
 
 use crate::error::BuildError;
 use crate::program::CollectiveKind;

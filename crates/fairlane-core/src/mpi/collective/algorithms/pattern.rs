@@ -10,7 +10,7 @@ pub(super) const fn ceil_log2(n: u32) -> u32 {
 }
 
 /// How a buffer is divided into consecutive blocks.
-pub(super) enum Blocks<'c> {
+pub(in crate::mpi) enum Blocks<'c> {
     /// `parts` blocks of the same size.
     Equal {
         /// Bytes in a block.
@@ -31,7 +31,7 @@ pub(super) enum Blocks<'c> {
 
 impl Blocks<'_> {
     /// Bytes in one block.
-    pub(super) fn of(&self, block: u32) -> u64 {
+    pub(in crate::mpi) fn of(&self, block: u32) -> u64 {
         self.sum(block..block + 1)
     }
 
@@ -59,7 +59,8 @@ impl Blocks<'_> {
         self.sum(0..self.parts())
     }
 
-    fn parts(&self) -> u32 {
+    /// Number of blocks.
+    pub(in crate::mpi) fn parts(&self) -> u32 {
         match self {
             Self::Equal { parts, .. } | Self::Split { parts, .. } => *parts,
             Self::Listed(blocks) => u32::try_from(blocks.len()).expect("invariant: one block a rank"),

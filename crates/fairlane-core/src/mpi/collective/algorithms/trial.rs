@@ -9,7 +9,7 @@ use crate::units::Bytes;
 
 /// Ranks whose data may be in what a rank has: one bit each.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Heard(Vec<u64>);
+pub(in crate::mpi::collective) struct Heard(Vec<u64>);
 
 impl Heard {
     fn of(rank: u32, size: u32) -> Self {
@@ -18,7 +18,7 @@ impl Heard {
         Self(words)
     }
 
-    pub(super) fn contains(&self, rank: u32) -> bool {
+    pub(in crate::mpi::collective) fn contains(&self, rank: u32) -> bool {
         self.0[rank as usize / 64] >> (rank % 64) & 1 == 1
     }
 
@@ -29,21 +29,21 @@ impl Heard {
 
 /// Results of a collective, by rank.
 #[derive(Debug)]
-pub(super) struct Outcome {
+pub(in crate::mpi::collective) struct Outcome {
     /// Bytes sent.
-    pub(super) sent: Vec<u64>,
+    pub(in crate::mpi::collective) sent: Vec<u64>,
     /// Bytes received.
-    pub(super) received: Vec<u64>,
+    pub(in crate::mpi::collective) received: Vec<u64>,
     /// Bytes combined.
-    pub(super) reduced: Vec<u64>,
+    pub(in crate::mpi::collective) reduced: Vec<u64>,
     /// Messages sent.
-    pub(super) messages: Vec<u64>,
+    pub(in crate::mpi::collective) messages: Vec<u64>,
     /// Phases in the schedule.
-    pub(super) phases: Vec<u32>,
+    pub(in crate::mpi::collective) phases: Vec<u32>,
     /// The ranks whose data can have come here.
-    pub(super) heard: Vec<Heard>,
+    pub(in crate::mpi::collective) heard: Vec<Heard>,
     /// Bytes from the first to the second.
-    pub(super) pairs: BTreeMap<(u32, u32), u64>,
+    pub(in crate::mpi::collective) pairs: BTreeMap<(u32, u32), u64>,
 }
 
 /// Messages from one rank to another, in order: what was sent, and how many receives have been posted.
@@ -62,9 +62,12 @@ struct Standing {
     ended: bool,
 }
 
+/// Writes phase `k` of a rank's schedule: rank, `k`, phase. False when the schedule has ended before.
+type Phases<'t> = dyn Fn(u32, u32, &mut Phase) -> bool + 't;
+
 struct Trial<'t> {
-    algorithm: &'t Algorithm,
-    calls: &'t [Call],
+    phases: &'t Phases<'t>,
+    size: u32,
     ranks: Vec<Standing>,
     channels: BTreeMap<(u32, u32), Channel>,
     outcome: Outcome,
@@ -77,19 +80,23 @@ struct Trial<'t> {
 /// When no rank can go on, when messages are left over, when a rank sends to itself or out of the communicator, or when
 /// a phase is not the same when asked for twice.
 pub(super) fn run(algorithm: &Algorithm, calls: &[Call]) -> Outcome {
-    let zeros = || vec![0; calls.len()];
-    let size = calls[0].size;
+    play(calls[0].size, &|rank, k, phase| algorithm.phase(&calls[rank as usize], k, phase))
+}
+
+/// Runs the schedules of so many ranks together, as [`run`] does.
+pub(in crate::mpi::collective) fn play(size: u32, phases: &Phases<'_>) -> Outcome {
+    let zeros = || vec![0; size as usize];
     let mut trial = Trial {
-        algorithm,
-        calls,
-        ranks: calls.iter().map(|_| Standing::default()).collect(),
+        phases,
+        size,
+        ranks: (0..size).map(|_| Standing::default()).collect(),
         channels: BTreeMap::new(),
         outcome: Outcome {
             sent: zeros(),
             received: zeros(),
             reduced: zeros(),
             messages: zeros(),
-            phases: vec![0; calls.len()],
+            phases: vec![0; size as usize],
             heard: (0..size).map(|rank| Heard::of(rank, size)).collect(),
             pairs: BTreeMap::new(),
         },
@@ -102,24 +109,25 @@ pub(super) fn run(algorithm: &Algorithm, calls: &[Call]) -> Outcome {
 impl Trial<'_> {
     /// Starts the rank's next phase: posts its receives and starts its sends.
     fn enter(&mut self, rank: u32) {
-        let call = &self.calls[rank as usize];
+        let size = self.size;
         let number = self.outcome.phases[rank as usize];
         let standing = &mut self.ranks[rank as usize];
-        standing.ended = !self.algorithm.phase(call, number, &mut standing.phase);
-        let mut again = standing.phase.clone();
-        assert_eq!(!self.algorithm.phase(call, number, &mut again), standing.ended);
+        standing.phase.clear();
+        standing.ended = !(self.phases)(rank, number, &mut standing.phase);
+        let mut again = Phase::default();
+        assert_eq!(!(self.phases)(rank, number, &mut again), standing.ended);
         assert_eq!(again, standing.phase, "phase {number} of rank {rank}");
         self.outcome.phases[rank as usize] += u32::from(!standing.ended);
         standing.incoming.clear();
         standing.outgoing.clear();
         for from in standing.phase.receives.iter().map(|from| from.0) {
-            assert!(from != rank && from < call.size, "rank {rank} of {} receives from {from}", call.size);
+            assert!(from != rank && from < size, "rank {rank} of {size} receives from {from}");
             let channel = self.channels.entry((from, rank)).or_default();
             standing.incoming.push((from, channel.posted));
             channel.posted += 1;
         }
         for (to, bytes) in standing.phase.sends.iter().map(|(to, bytes)| (to.0, bytes.0)) {
-            assert!(to != rank && to < call.size, "rank {rank} of {} sends to {to}", call.size);
+            assert!(to != rank && to < size, "rank {rank} of {size} sends to {to}");
             let channel = self.channels.entry((rank, to)).or_default();
             standing.outgoing.push((to, channel.sent.len()));
             channel.sent.push((bytes, self.outcome.heard[rank as usize].clone()));
@@ -148,23 +156,18 @@ impl Trial<'_> {
     }
 
     fn end(self) -> Outcome {
-        let (name, kind) = (self.algorithm.name, self.algorithm.build.kind.name());
         for (rank, standing) in self.ranks.iter().enumerate() {
-            assert!(
-                standing.ended,
-                "{kind} {name}: rank {rank} is stuck in {:?}: {:?}",
-                standing.phase, self.calls[rank]
-            );
+            assert!(standing.ended, "rank {rank} is stuck in {:?}", standing.phase);
         }
         for ((from, to), channel) in &self.channels {
-            assert_eq!(channel.sent.len(), channel.posted, "{kind} {name}: messages from {from} to {to}");
+            assert_eq!(channel.sent.len(), channel.posted, "messages from {from} to {to}");
         }
         self.outcome
     }
 }
 
 /// A collective in which every rank hands in `bytes`.
-pub(super) fn uniform(kind: CollectiveKind, size: u32, root: u32, bytes: u64) -> Vec<Call> {
+pub(in crate::mpi::collective) fn uniform(kind: CollectiveKind, size: u32, root: u32, bytes: u64) -> Vec<Call> {
     let volume = Volume::Uniform(Bytes(bytes));
     let call = |rank| Call { kind, rank: Rank(rank), size, root: Rank(root), volume: volume.clone() };
     (0..size).map(call).collect()
