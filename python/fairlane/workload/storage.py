@@ -42,7 +42,7 @@ class Storage(Workload):
         default=None,
         description="the hosts of the servers: numbers, names or Slurm lists; without, one is placed as clients are",
     )
-    write_size: Size = Field(default=8 * MIB, description="bytes that each client writes in an iteration")
+    write_size: Size = Field(default=MIB, description="bytes that each client writes in an iteration")
     read_size: Size = Field(default=0, description="bytes that each client reads in an iteration, before it writes")
     load_size: Size = Field(default=0, description="bytes that each client reads before the first iteration, not timed")
     in_flight: Annotated[int, Field(ge=1, le=1024)] = Field(
