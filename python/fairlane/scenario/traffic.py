@@ -180,7 +180,7 @@ def _communication(scenario: "Scenario", job: "ResolvedJob", traffic: Traffic, m
     """Time of a rank's communication in an iteration, ps; ``mean`` is the size of the messages that come to it."""
     mpi = scenario.mpi
     overhead = _sending(mpi, traffic) + traffic.received * mpi.receive_overhead
-    moved = max(traffic.bytes, mean * traffic.received)
+    moved = max(traffic.bytes, mean * traffic.received, traffic.arriving)
     trips = 3 if mpi.asks(mean) else 1
     delays = mpi.adapter_delay(mean) + (trips - 1) * mpi.adapter_delay(mpi.control_bytes)
     latency = traffic.rounds * (trips * path.latency + delays)

@@ -123,6 +123,10 @@ class Workload(Named):
         """The hosts of its last ranks, one each, whatever the placement; last ranks of other jobs may be there, too."""
         return ()
 
+    def one_sided_targets(self) -> int | None:
+        """How many ranks its puts and gets go to, if these are few: what comes to one of them bounds its speed."""
+        return None
+
     def offered(self) -> tuple[float, float] | None:
         """Offered share of its hosts' injection bandwidth, and mean message size, bytes; None with iterations."""
         return None

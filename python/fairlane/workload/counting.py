@@ -5,7 +5,7 @@ extrapolated from small values of the workload's whole numbers, as if its length
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf, log2, sqrt
 from typing import Any
 
@@ -42,6 +42,8 @@ class Traffic:
     rounds: float = 0.0
     """How often it waits for messages, one latency each."""
     iterations: float = 0.0
+    arriving: float = 0.0
+    """Bytes that come to the busiest rank by one-sided operations, which it waits for."""
     waits_for_others: bool = False
     """Whether it does what ends only when another rank has done its part: a receive, a synchronous send, a fence."""
 
@@ -58,7 +60,7 @@ class Traffic:
     def scaled(self, factor: float) -> "Traffic":
         """So many times as much, in as many iterations."""
         messages = {size: count * factor for size, count in self.messages.items()}
-        return Traffic(messages, self.received * factor, self.rounds * factor, self.iterations, self.waits_for_others)
+        return replace(self, messages=messages, received=self.received * factor, rounds=self.rounds * factor)
 
 
 class Tally:
@@ -221,6 +223,10 @@ def counted(workload: Workload, ranks: int, iterations: int | None) -> Counted:
         two, traffic = _script(workload, ranks, rank, 2, iterations)
         total += weight * max(0.0, one + (workload.distinct_iterations - 1) * (two - one)) * stages
         found.append((weight, traffic))
+    targets = workload.one_sided_targets()
+    if targets is not None:
+        arriving = sum(weight * traffic.bytes for weight, traffic in found) / targets
+        found = [(weight, replace(traffic, arriving=arriving)) for weight, traffic in found]
     return Counted(total, tuple(found))
 
 

@@ -88,6 +88,10 @@ class Storage(Workload):
         return self.servers or ()
 
     @override
+    def one_sided_targets(self) -> int:
+        return self.server_count
+
+    @override
     def problem_with(self, ranks: int) -> str | None:
         few = ranks <= self.server_count
         return f"more than {plural(self.server_count, 'server')}: the other ranks are clients" if few else None
