@@ -1,10 +1,11 @@
 """What every workload has: messages, compute time, its imbalance and its small variations."""
 
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, model_validator
+from typing_extensions import override
 
 from fairlane import _core
 from fairlane.errors import Problem
@@ -18,6 +19,13 @@ from fairlane.workload.builder import JobScript, Rank
 from fairlane.workload.imbalance import ImbalanceField, Uniform
 
 KIB = 1024
+CLOSED_LOOP = frozenset(
+    {
+        *("compute", "compute_share", "imbalance", "memory_bound", "jitter", "distinct_iterations"),
+        *("messages_per_iteration", "burst", "pause"),
+    }
+)
+"""Parameters of workloads that compute and communicate in iterations."""
 LARGEST_NUMBER = 2**32 - 1
 """The largest whole number among a workload's parameters."""
 Count = Annotated[int, Field(ge=1)]
@@ -38,6 +46,10 @@ class Workload(Named):
     """Minimum number of ranks."""
     even_ranks: ClassVar[bool] = False
     """Whether the number of ranks must be even."""
+    unused: ClassVar[frozenset[str]] = frozenset()
+    """Parameters of every workload that it refuses, because they would have no effect."""
+    unused_because: ClassVar[str] = ""
+    """Why, in words."""
     on_gpus: ClassVar[bool] = False
     """Whether its ranks are GPUs, whose collectives are NCCL's by default."""
     measures: ClassVar[bool] = False
@@ -77,6 +89,18 @@ class Workload(Named):
         if self.compute is not None and self.compute_share is not None:
             raise ValueError("compute and compute_share exclude each other: give one")
         return self
+
+    @model_validator(mode="after")
+    def _has_effect(self) -> Self:
+        wrong = sorted(self.unused & self.model_fields_set - ({"compute"} if self.compute == 0 else set()))
+        if wrong:
+            raise ValueError(f"{self.unused_because}, so no {', no '.join(wrong)}")
+        return self
+
+    @override
+    def parameters(self) -> dict[str, Any]:
+        """Its parameters, quantities as strings with units, without those that it refuses."""
+        return {key: value for key, value in super().parameters().items() if key not in self.unused}
 
     @model_validator(mode="after")
     def _pause_after_burst(self) -> Self:

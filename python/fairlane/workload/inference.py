@@ -14,7 +14,7 @@ from typing_extensions import override
 from fairlane.errors import Problem
 from fairlane.inputs.problems import Problems
 from fairlane.units import Bandwidth, Duration
-from fairlane.workload.base import Count
+from fairlane.workload.base import CLOSED_LOOP, Count
 from fairlane.workload.builder import JobScript, Rank
 from fairlane.workload.parallelism import ELEMENT, Transformer
 
@@ -30,6 +30,7 @@ class Inference(Transformer):
 
     measures: ClassVar[bool] = True
     iterates: ClassVar[bool] = False
+    unused: ClassVar[frozenset[str]] = CLOSED_LOOP | {"message_size"}
 
     prefill: Count = Field(default=1, description="prefill instances; requests go to them round-robin")
     prefill_gpus: Count = Field(

@@ -13,7 +13,7 @@ from typing_extensions import override
 from fairlane.errors import Problem
 from fairlane.inputs.problems import Problems
 from fairlane.units import SIZE, Duration, Size
-from fairlane.workload.base import Count, Workload
+from fairlane.workload.base import CLOSED_LOOP, Count, Workload
 from fairlane.workload.builder import Rank
 
 Operation = Literal["allreduce", "allgather", "reduce_scatter", "alltoall", "bcast", "reduce"]
@@ -37,6 +37,8 @@ class NcclTests(Workload):
 
     on_gpus: ClassVar[bool] = True
     measures: ClassVar[bool] = True
+    unused: ClassVar[frozenset[str]] = CLOSED_LOOP | {"message_size"}
+    unused_because: ClassVar[str] = "it has sizes and numbers of calls of its own"
 
     operation: Operation = Field(default="allreduce", description="the collective")
     from_size: Size = Field(

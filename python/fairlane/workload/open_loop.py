@@ -12,12 +12,10 @@ from fairlane import _core
 from fairlane.inputs.distribution import SizeDistribution
 from fairlane.seeds import Purpose
 from fairlane.units import Duration, Size
-from fairlane.workload.base import KIB, Workload
+from fairlane.workload.base import CLOSED_LOOP, KIB, Workload
 from fairlane.workload.builder import JobScript
 from fairlane.workload.destinations import DestinationsField, Uniform
 
-_CLOSED = frozenset({"compute", "compute_share", "imbalance", "memory_bound", "jitter", "distinct_iterations"})
-_CLOSED |= {"messages_per_iteration", "burst", "pause"}
 _SIZES = 1024
 """Number of equally likely quantiles that represent a distribution of sizes."""
 
@@ -46,21 +44,18 @@ class OpenLoop(Workload):
     compute: Duration | None = 0
 
     iterates: ClassVar[bool] = False
-    closed: ClassVar[frozenset[str]] = _CLOSED
+    unused: ClassVar[frozenset[str]] = CLOSED_LOOP
+    unused_because: ClassVar[str] = "open-loop load has no iterations"
 
     @model_validator(mode="after")
-    def _no_iterations(self) -> Self:
-        wrong = sorted(self.closed & self.model_fields_set - ({"compute"} if self.compute == 0 else set()))
-        if wrong:
-            raise ValueError(f"open-loop load has no iterations, so no {', no '.join(wrong)}")
+    def _sizes_given_once(self) -> Self:
         if self.sizes is not None and "message_size" in self.model_fields_set:
             raise ValueError("message_size and sizes exclude each other: give one")
         return self
 
     @override
     def parameters(self) -> dict[str, Any]:
-        """Its parameters, quantities as strings with units, without those that it refuses."""
-        refused = self.closed if self.sizes is None else self.closed | {"message_size"}
+        refused = set() if self.sizes is None else {"message_size"}
         return {key: value for key, value in super().parameters().items() if key not in refused}
 
     @override

@@ -57,6 +57,8 @@ class Transformer(Workload):
     """
 
     on_gpus: ClassVar[bool] = True
+    unused: ClassVar[frozenset[str]] = frozenset({"message_size", "messages_per_iteration", "compute_share"})
+    unused_because: ClassVar[str] = "messages and times follow from the model"
     compute: Duration | None = 0
 
     layers: Count = Field(default=80, description="layers of the model")
