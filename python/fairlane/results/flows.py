@@ -6,7 +6,6 @@ host to host, and all bytes with the headers of their packets at the bandwidth o
 slowdown is the completion time by the ideal.
 """
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,7 +13,7 @@ import numpy
 import polars as pl
 
 from fairlane.fabric import Fabric
-from fairlane.results.run import RESOLVED, Run
+from fairlane.results.run import Run, resolved
 
 QUANTILES: Mapping[str, float] = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 """The quantiles of ``by_size``, by name."""
@@ -26,10 +25,11 @@ def flows(run: Run) -> pl.DataFrame | None:
     ``time_ps`` and ``slowdown`` are null where the flow had not come by the end of the run. None if the run has no
     record of a job (``observe.record``), if its messages are no flows, or if what was simulated is not known.
     """
-    table, spec = run.messages, resolved(run)
-    if table is None or spec is None or not table.height or table["collective"].any():
+    table = run.messages
+    if table is None or not table.height or table["collective"].any():
         return None
-    if table.select("from_rank", "to_rank", "tag").is_duplicated().any():
+    spec = resolved(run)
+    if spec is None or table.select("from_rank", "to_rank", "tag").is_duplicated().any():
         return None
     hosts = spec["jobs"][spec["observe"]["record"]["job"]]["hosts"]
     fabric = Fabric.build(spec["fabric"])
@@ -73,18 +73,6 @@ def _place(column: str, quantile: float) -> pl.Expr:
     # Hundredths are whole numbers: no rounding where quantile * n is one.
     count = pl.col(column).count().cast(pl.Int64)
     return ((count * round(quantile * 100) + 99) // 100 - 1).clip(0)
-
-
-def resolved(run: Run) -> dict[str, Any] | None:
-    """The scenario as it was simulated, in the simulator's units; None if it is not known."""
-    if run.source is not None:
-        text = run.source.resolved
-    elif run.folder is not None and (run.folder / RESOLVED).exists():
-        text = (run.folder / RESOLVED).read_text("utf-8")
-    else:
-        return None
-    found: dict[str, Any] = json.loads(text)
-    return found
 
 
 def _route(fabric: Fabric, source: int, destination: int, switch_latency: int) -> tuple[int, float]:
