@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping
 from datetime import datetime
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from fairlane import _core
 from fairlane.engine import drive
@@ -16,7 +16,8 @@ from fairlane.inputs.problems import refusing
 from fairlane.scenario import Resolved, Scenario
 from fairlane.scenario.estimate import free_cores
 from fairlane.scenario.levels import MAX_LEVELS
-from fairlane.units import DURATION
+from fairlane.stepping import Completion, Messages, amount
+from fairlane.units import DURATION, SIZE
 from fairlane.wording import html_table, plural
 
 if TYPE_CHECKING:
@@ -28,13 +29,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Simulation"]
 
+_STEP_HOPS = 500_000  # packet-hops between two looks for Ctrl-C
+
 
 class Simulation:
     """All jobs of a scenario on its fabric.
 
-    Time advances only in ``run_for`` and ``run_until``, and whatever is changed in between takes effect from then on.
-    Ctrl-C raises ``KeyboardInterrupt`` within a fraction of a second and leaves the simulation whole: it can
-    be looked at, and run on.
+    Time advances only in ``run_for``, ``run_until`` and ``advance``, and whatever is changed in between takes effect
+    from then on. Ctrl-C raises ``KeyboardInterrupt`` within a fraction of a second and leaves the simulation whole: it
+    can be looked at, and run on.
 
     Args:
         scenario: What to simulate.
@@ -52,6 +55,7 @@ class Simulation:
         self._numbers = {job.name: number for number, job in enumerate(self._resolved.jobs)}
         self._arbiter = dict(self._resolved.spec["qos"]["arbiter"])
         self._asked = 0
+        self._messages = Messages()
         automatic = threads is None
         self._core = self._resolved.engine(free_cores() if threads is None else threads, automatic=automatic)
         self._links = Links(self._resolved.tables["fabric"])
@@ -114,6 +118,72 @@ class Simulation:
         finally:  # also after Ctrl-C
             self._asked = max(self._asked, min(end, self._core.now))
         return self._core.finished
+
+    def send(
+        self,
+        job: str,
+        source: int,
+        destination: int,
+        size: str | int,
+        *,
+        tag: int = 0,
+        at: str | int | None = None,
+        mode: Literal["standard", "eager"] = "standard",
+    ) -> int:
+        """Sends a message between two ranks of a job whose workload is ``stepped``.
+
+        ``source`` calls MPI_Isend and ``destination`` MPI_Irecv, both at ``at``, with the overheads, protocols and
+        service levels of any other message.
+
+        Args:
+            job: Name of the job.
+            source: Rank that sends.
+            destination: Rank that receives.
+            size: Payload: "2 MiB", or bytes.
+            tag: Tag: messages with the same ranks and tag are matched in the order of their times.
+            at: When it is sent: "5 ms", or picoseconds after the start; at least ``now``, which is the default.
+            mode: "eager" for no rendezvous whatever the size.
+
+        Returns its handle, which ``advance`` names when the message is complete. Raises ``ScenarioError`` or
+        ``BuildError`` if something does not fit, as a time that has been simulated already.
+        """
+        if mode not in ("standard", "eager"):
+            raise ScenarioError(Problem.unknown("mode", "mode", mode, ["standard", "eager"], mode))
+        number = self._number(job)
+        payload, sent = amount("size", size, SIZE), self.now if at is None else amount("at", at, DURATION)
+        for key, rank in (("source", source), ("destination", destination)):
+            if rank < 0:
+                raise ScenarioError(Problem(key, "no rank", rank, "0 or more"))
+        message = Completion(self._messages.handles, 0, job, source, destination, payload, tag, sent)
+        self._core.send(number, message.handle, source, destination, payload, tag, mode == "eager", sent)
+        self._messages.add(message)
+        return message.handle
+
+    def advance(self, until: str | int, *, first: bool = False) -> list[Completion]:
+        """Simulates until ``until`` after the start, and never further, for programs that ``send`` messages.
+
+        The simulation runs in windows of ``window`` picoseconds, which is at most the shortest latency of a link. The
+        window in which ``until`` lies is left for the next call, so messages can still be sent at ``until``.
+
+        Args:
+            until: "60 ms", or picoseconds.
+            first: Whether to stop after the window in which the first message is complete.
+
+        Returns the messages that have become complete since the last call, in the order of their times: all whose time
+        is before ``now``. Raises ``RunError`` when the run cannot go on.
+        """
+        end = amount("until", until, DURATION)
+        try:
+            while not self._core.step(end, _STEP_HOPS, first):
+                pass
+        finally:  # also after Ctrl-C
+            self._asked = max(self._asked, min(end, self._core.now))
+        return self._messages.complete(self._core.take_completed())
+
+    @property
+    def window(self) -> int:
+        """Picoseconds that are simulated at once; see ``advance``."""
+        return self._core.window
 
     def progress(self) -> dict[str, list[int]]:
         """Iterations so far, by job and rank."""
@@ -245,6 +315,7 @@ class Simulation:
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
         other._arbiter = dict(self._arbiter)
+        other._messages = self._messages.copy()
         other._core = self._core.fork()
         return other
 

@@ -78,7 +78,7 @@ def test_messages_that_are_not_written_are_counted(name: str) -> None:
     assert five == pytest.approx(once + 4 * 16 if WORKLOADS[name]().repeats() else 5 * once, rel=1e-6)
 
 
-@pytest.mark.parametrize("name", [name for name in WORKLOADS if name not in WAVEFRONTS])
+@pytest.mark.parametrize("name", [name for name in WORKLOADS if name not in (*WAVEFRONTS, "stepped")])
 def test_packet_hops_are_known_before_they_are_simulated(name: str) -> None:
     compute = {} if WORKLOADS[name]().offered() else {"compute": "5 us"}
     simulated, estimated = packet_hops({"name": name, **compute})

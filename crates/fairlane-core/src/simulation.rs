@@ -16,6 +16,7 @@ use crate::mpi::{self, JobSetup, Mpi, Shards};
 use crate::network::{self, Network};
 use crate::observe::Latencies;
 use crate::program::Program;
+use crate::program::stepped::Message;
 use crate::qos::arbiter::Arbiters;
 use crate::qos::levels::{Levels, Sl2Vl};
 use crate::registry::Registry;
@@ -205,6 +206,59 @@ impl Simulation {
                 return Ok(reached || self.finished());
             }
         }
+    }
+
+    /// Runs all windows that end at `end` or before, or as many as [`Simulation::run_until`] would; with `first`, no further than
+    /// the window in which a message that was [sent](Self::send) is complete. Returns whether nothing more is to be run before `end`.
+    /// What has not been run yet lies after [`Simulation::now`], which is at most `end`.
+    ///
+    /// # Errors
+    /// As [`Simulation::run_until`].
+    pub fn step(&mut self, end: Instant, hops: u64, first: bool) -> Result<bool, RunError> {
+        let last = Instant((end.min(Instant::HORIZON).0 + 1).saturating_sub(self.network.window().0));
+        if last <= self.now() {
+            return Ok(true);
+        }
+        self.mpi.pause_on_completion(first);
+        let result = self.run_until(last, hops);
+        let paused = self.mpi.completed_outside();
+        self.mpi.pause_on_completion(false);
+        result.map(|_| first && paused || self.now() >= last)
+    }
+
+    /// Has a message of a job that takes such ([`crate::program::stepped`]) be sent at `at`.
+    ///
+    /// # Errors
+    /// [`BuildError::Value`] names what does not fit: a job that takes none, a rank, a size, or an instant that has passed.
+    pub fn send(&mut self, job: JobId, message: Message, at: Instant) -> Result<(), BuildError> {
+        let Some(ranks) = self.mpi.stepped_ranks(job) else {
+            let allowed = "a job whose workload is stepped";
+            return Err(BuildError::value("job", self.mpi.job_name(job), allowed));
+        };
+        for (key, rank) in [("source", message.from), ("destination", message.to)] {
+            if rank.0 >= ranks {
+                return Err(BuildError::value(key, rank, format!("0 to {}", ranks - 1)));
+            }
+        }
+        let largest = self.mpi.largest_message();
+        if message.bytes > largest {
+            return Err(BuildError::value("size", message.bytes.0, format!("at most {} bytes", largest.0)));
+        }
+        let earliest = self.now().max(self.mpi.start_of(job));
+        if at < earliest || at > Instant::HORIZON {
+            let allowed =
+                format!("{} ps or later: what lies before has been simulated, or the job has not begun", earliest.0);
+            return Err(BuildError::value("at", format!("{} ps", at.0), allowed));
+        }
+        for host in self.mpi.give(job, message, at) {
+            self.network.wake(host, at);
+        }
+        Ok(())
+    }
+
+    /// Messages that were [sent](Self::send) and have become complete since the last call: when, and their handles, in this order.
+    pub fn take_completed(&mut self) -> Vec<(Instant, u64)> {
+        self.mpi.take_completed()
     }
 
     /// Checks the laws on the whole state; see [`Network::check_laws`] and [`Mpi::check_laws`].

@@ -37,6 +37,12 @@ pub fn open_loop(spec: &str) -> PyResult<Program> {
     Ok(Program { inner: load.program().map_err(|error| errors::build(&error))? })
 }
 
+/// The program of a job whose messages are given while the simulation runs.
+#[pyfunction]
+pub fn stepped(ranks: usize) -> Program {
+    Program { inner: program::stepped::Stepped::program(ranks) }
+}
+
 /// A job's program in the making.
 #[pyclass(module = "fairlane._core")]
 pub struct ProgramBuilder {

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use fairlane_core::ids::{JobId, ServiceLevel};
+use fairlane_core::ids::{JobId, Rank, ServiceLevel};
+use fairlane_core::program::SendMode;
+use fairlane_core::program::stepped::Message;
 use fairlane_core::qos::levels::TrafficKind;
 use fairlane_core::simulation as core;
-use fairlane_core::units::Instant;
+use fairlane_core::units::{Bytes, Instant};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -61,6 +63,42 @@ impl Simulation {
     fn run_window_budget(&mut self, py: Python<'_>, picoseconds: u64, max_hops: u64) -> PyResult<bool> {
         let inner = &mut self.inner;
         py.detach(|| inner.run_until(Instant(picoseconds), max_hops)).map_err(|error| errors::run(&error))
+    }
+
+    /// Runs all windows that end at this instant or before, or about so many packet-hops; with `first`, no further than the first
+    /// window in which a message that was sent is complete. True when there is nothing more to run.
+    fn step(&mut self, py: Python<'_>, picoseconds: u64, max_hops: u64, first: bool) -> PyResult<bool> {
+        let inner = &mut self.inner;
+        py.detach(|| inner.step(Instant(picoseconds), max_hops, first)).map_err(|error| errors::run(&error))
+    }
+
+    /// Has a message of a job whose workload is stepped be sent `at` this instant.
+    #[allow(clippy::too_many_arguments, reason = "a message has so many parts")]
+    fn send(
+        &mut self,
+        job: u16,
+        handle: u64,
+        from_rank: u32,
+        to: u32,
+        bytes: u64,
+        tag: i32,
+        eager: bool,
+        at: u64,
+    ) -> PyResult<()> {
+        let mode = if eager { SendMode::Eager } else { SendMode::Standard };
+        let message = Message { handle, from: Rank(from_rank), to: Rank(to), bytes: Bytes(bytes), tag, mode };
+        self.inner.send(JobId(job), message, Instant(at)).map_err(|error| errors::build(&error))
+    }
+
+    /// Times and handles of the messages that have become complete since the last call.
+    fn take_completed(&mut self) -> Vec<(u64, u64)> {
+        self.inner.take_completed().into_iter().map(|(at, handle)| (at.0, handle)).collect()
+    }
+
+    /// How long a window is, in picoseconds.
+    #[getter]
+    fn window(&self) -> u64 {
+        self.inner.network().window().0
     }
 
     #[getter]

@@ -33,6 +33,7 @@ from fairlane.workload.point_to_point import (
 from fairlane.workload.posted import AllPosted, RingAllgather
 from fairlane.workload.random_ring import RandomRing
 from fairlane.workload.slices import SlicedWorkload
+from fairlane.workload.stepped import Stepped
 from fairlane.workload.storage import Storage
 from fairlane.workload.sweeps import Kripke, Lu, Sweep3D
 from fairlane.workload.synthetic import Incast, PutBroadcast, Shift, UniformRandom
@@ -79,6 +80,7 @@ __all__ = [
     "RingAllgather",
     "Shift",
     "SlicedWorkload",
+    "Stepped",
     "Storage",
     "Sweep3D",
     "Uniform",
@@ -128,6 +130,7 @@ WORKLOADS: Registry[type[Workload]] = Registry(
         "milc": Milc,
         "comd": Comd,
         "kripke": Kripke,
+        "stepped": Stepped,
     },
     base=Workload,
     unread=_Unread,

@@ -65,6 +65,10 @@ impl Endpoint for MpiShard {
         self.messaging.parameters.max_messages
     }
 
+    fn pauses(&self) -> bool {
+        self.pauses && self.messaging.completed_outside
+    }
+
     fn end_window(&mut self, until: Instant) -> bool {
         self.add_reports(until)
     }

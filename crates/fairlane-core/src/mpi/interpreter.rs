@@ -71,8 +71,9 @@ impl Messaging {
         if let Stream::Other(source) = source
             && let Some(reports) = self.rank(rank).more_mut().and_then(|more| more.reports.as_deref_mut())
         {
-            source.completed(&reports.ended);
+            let outside = source.completed(&reports.ended, Instant(now));
             reports.ended.clear();
+            self.completed_outside |= outside;
         }
         loop {
             let ops = source.ahead().map_err(|problem| self.unreadable(rank, problem))?;

@@ -74,6 +74,8 @@ pub(super) struct Messaging {
     pub latencies: Latencies,
     /// Iterations that the shard's ranks of a job have completed since the last report.
     pub completed: Vec<(JobId, u64, Mark)>,
+    /// A message that was given from outside is complete.
+    pub completed_outside: bool,
     /// Records of single messages, waits and operations, if these are asked for.
     pub record: Option<Box<JobRecord>>,
     /// The phase of a collective that starts now, and its requests; the buffers are used again.

@@ -34,6 +34,7 @@ mod rank;
 mod recording;
 mod report;
 mod rma;
+mod stepping;
 mod stream;
 mod words;
 
@@ -88,6 +89,8 @@ pub struct MpiShard {
     faults: Vec<Fault>,
     /// The error that has ended the run of a host.
     failed: Option<(HostId, RunError)>,
+    /// The run pauses after a window in which a message that was given from outside is complete.
+    pauses: bool,
 }
 
 /// A job to be run.
@@ -176,6 +179,7 @@ impl Mpi {
                 sequence: 0,
                 latencies: Latencies::default(),
                 completed: Vec::new(),
+                completed_outside: false,
                 record: None,
                 phase: Phase::default(),
                 slots: Vec::new(),
@@ -188,6 +192,7 @@ impl Mpi {
                 reports: Vec::new(),
                 faults: Vec::new(),
                 failed: None,
+                pauses: false,
             }
         };
         let mut mpi = Self { shards: (0..shards.count).map(shard).collect() };

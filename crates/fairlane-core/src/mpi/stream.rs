@@ -1,6 +1,7 @@
 //! The operations of a rank, as the engine keeps them.
 
 use crate::program::script::Player;
+use crate::program::stepped::Stepped;
 use crate::program::{Op, Source};
 
 /// A rank's operations: a script, in place, which saves a look into memory for each resumption, or any other source.
@@ -43,6 +44,14 @@ impl Stream {
         match self {
             Self::Script(player) => player.current(),
             Self::Other(source) => source.current(),
+        }
+    }
+
+    /// See [`Source::stepped`].
+    pub fn stepped(&mut self) -> Option<&mut Stepped> {
+        match self {
+            Self::Script(_) => None,
+            Self::Other(source) => source.stepped(),
         }
     }
 

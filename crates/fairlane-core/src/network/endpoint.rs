@@ -47,6 +47,11 @@ pub trait Endpoint {
         u64::MAX
     }
 
+    /// Whether the run pauses after the window that has just been run.
+    fn pauses(&self) -> bool {
+        false
+    }
+
     /// The window that ends at `until` has been run, and all mail has been accepted. Returns whether the run must end; the
     /// endpoints know why. The endpoints of all shards must return the same.
     fn end_window(&mut self, until: Instant) -> bool;

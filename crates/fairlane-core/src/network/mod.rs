@@ -127,6 +127,12 @@ impl Network {
         self.shards[0].in_flight.calendar.opening(self.next_window)
     }
 
+    /// How long a window is.
+    #[must_use]
+    pub fn window(&self) -> Picoseconds {
+        self.shards[0].in_flight.calendar.width()
+    }
+
     /// Whether nothing is left to happen by itself.
     #[must_use]
     pub fn is_at_rest(&self) -> bool {

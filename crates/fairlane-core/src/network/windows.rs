@@ -60,25 +60,25 @@ struct Published {
     hops: AtomicU64,
     /// One if an endpoint has failed.
     failed: AtomicU64,
-    /// One if a packet has been given up.
-    given_up: AtomicU64,
+    /// One if a packet has been given up, or an endpoint pauses.
+    pause: AtomicU64,
     /// See [`Endpoint::kept`]; of one shard it can be less than zero.
     kept: AtomicU64,
 }
 
-/// The same of all shards: when anything is due next, packets on links so far, and whether an endpoint has failed or a packet has
-/// been given up; and what is kept of messages under way.
+/// The same of all shards: when anything is due next, packets on links so far, and whether an endpoint has failed or the run pauses;
+/// and what is kept of messages under way.
 struct Outlook {
     next: u64,
     hops: u64,
     failed: bool,
-    given_up: bool,
+    pause: bool,
     kept: u64,
 }
 
 impl Network {
     /// Runs all windows that open before `end`, or stops earlier: after the window in which the number of packets that have
-    /// started on links since the call reaches `hops`, in which an endpoint ends the run, or in which a packet is given up. Returns whether the run is
+    /// started on links since the call reaches `hops`, in which an endpoint ends the run or pauses, or in which a packet is given up. Returns whether the run is
     /// complete: whether the clock is at `end` or later, or an endpoint has ended the run. If nothing is left to happen before
     /// `end`, the clock moves on to the first window that does not open before it. `endpoints`: one for each shard.
     ///
@@ -179,7 +179,7 @@ impl<M: Default> Exchange<M> {
                 self.post(parity, &mut part);
             }
             self.barrier.wait();
-            let Outlook { next, hops, failed: any_failed, given_up, kept } = self.read(parity);
+            let Outlook { next, hops, failed: any_failed, pause, kept } = self.read(parity);
             let mut stop = false;
             if has_run {
                 stop = self.accept::<I, E>(parity, &mut part, next_window);
@@ -187,7 +187,7 @@ impl<M: Default> Exchange<M> {
             if any_failed || stop {
                 return Ended { next_window, reached: stop, failed };
             }
-            if hops >= limits.hops || has_run && (given_up || kept > part.endpoints[0].most_kept()) {
+            if hops >= limits.hops || has_run && (pause || kept > part.endpoints[0].most_kept()) {
                 return Ended { next_window, reached: false, failed };
             }
             let shard = &part.shards[0];
@@ -210,7 +210,8 @@ impl<M: Default> Exchange<M> {
             published.next.store(shard.next_due(next_window), Ordering::Relaxed);
             published.hops.store(shard.in_flight.totals.packet_hops, Ordering::Relaxed);
             published.failed.store(u64::from(failed), Ordering::Relaxed);
-            published.given_up.store(u64::from(!shard.in_flight.given_up.is_empty()), Ordering::Relaxed);
+            let pause = !shard.in_flight.given_up.is_empty() || endpoint.pauses();
+            published.pause.store(u64::from(pause), Ordering::Relaxed);
         }
     }
 
@@ -235,7 +236,7 @@ impl<M: Default> Exchange<M> {
             next: published.iter().map(|shard| shard.next.load(Ordering::Relaxed)).min().unwrap_or(u64::MAX),
             hops: published.iter().map(|shard| shard.hops.load(Ordering::Relaxed)).sum(),
             failed: any(|shard| &shard.failed),
-            given_up: any(|shard| &shard.given_up),
+            pause: any(|shard| &shard.pause),
             kept: published.iter().fold(0, |sum, shard| sum.wrapping_add(shard.kept.load(Ordering::Relaxed))),
         }
     }

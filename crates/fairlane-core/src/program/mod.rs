@@ -11,6 +11,7 @@ mod one_sided;
 mod op;
 pub mod open_loop;
 pub mod script;
+pub mod stepped;
 
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ pub use op::{Collective, Comm, GraphOp, Op, P2p, Rma};
 
 use serde::{Deserialize, Serialize};
 
-use crate::units::Bytes;
+use crate::units::{Bytes, Instant};
 
 /// A request handle of a rank: any number the program chooses, free again once the request is completed. Until it is given
 /// again, a wait for it asks for nothing, as for `MPI_REQUEST_NULL`.
@@ -149,9 +150,11 @@ pub trait Source: Send + Sync {
         Ok(next)
     }
 
-    /// These requests, for which it has asked by [`GraphOp::Report`], are complete and free again, in the order of their completion.
-    fn completed(&mut self, requests: &[RequestId]) {
-        let _ = requests;
+    /// These requests, for which it has asked by [`GraphOp::Report`], are complete and free again, in the order of their completion;
+    /// the rank goes on at `now`. Returns whether somebody outside of the simulation waits for one of them.
+    fn completed(&mut self, requests: &[RequestId], now: Instant) -> bool {
+        let _ = (requests, now);
+        false
     }
 
     /// In words, what it waits for at [`GraphOp::WaitReport`].
@@ -161,6 +164,11 @@ pub trait Source: Send + Sync {
 
     /// A copy that goes on from the same place.
     fn boxed_clone(&self) -> Box<dyn Source>;
+
+    /// The messages that it is given from outside, if that is what it does.
+    fn stepped(&mut self) -> Option<&mut stepped::Stepped> {
+        None
+    }
 
     /// The script that it runs, if that is what it does: most do, and the engine keeps scripts in place.
     fn player(&self) -> Option<&script::Player> {

@@ -43,18 +43,24 @@ impl Messaging {
 
     /// Starts a request of `rank` that is complete at `at`.
     fn start_timer(&mut self, rank: u32, op: &Op, at: u64, (name, stage): (RequestId, Stage), now: u64) -> Over {
+        match self.begin_timer(rank, at, (name, stage), now) {
+            Some(_) => Ok(now),
+            None => Err(self.in_use(rank, op, name)),
+        }
+    }
+
+    /// The same on the host that is set; returns the request's slot, or `None` if its name is in use.
+    pub fn begin_timer(&mut self, rank: u32, at: u64, (name, stage): (RequestId, Stage), now: u64) -> Option<u32> {
         let state = self.rank(rank);
         let job = state.job;
-        let Some(slot) = state.requests.start(Some(name), Request::send(now, PENDING)) else {
-            return Err(self.in_use(rank, op, name));
-        };
+        let slot = state.requests.start(Some(name), Request::send(now, PENDING))?;
         let background = &mut state.needed().background;
         background.begun = background.begun.wrapping_add(1) & ORDERS;
         let key = step_key(rank, background.begun);
         self.own_memory().push(Reverse((at, key, slot, stage)));
         self.in_memory += 1;
         self.jobs[job.index()].in_flight += 1;
-        Ok(now)
+        Some(slot)
     }
 
     /// Work on a device is complete, or a time has passed.

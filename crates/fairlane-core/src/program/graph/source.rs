@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::{After, FIRST_GROUP, Node, Plan};
 use crate::program::{COMM_WORLD, Collective, GraphOp, Op, P2p, RequestId, Source};
+use crate::units::Instant;
 
 /// So many operations under way are named in an error.
 const SHOWN: usize = 8;
@@ -181,7 +182,7 @@ impl Source for GraphSource {
         self.ops.get(self.next.checked_sub(1)?)
     }
 
-    fn completed(&mut self, requests: &[RequestId]) {
+    fn completed(&mut self, requests: &[RequestId], _: Instant) -> bool {
         for &request in requests {
             let Some(node) = self.under_way[request as usize].take() else { continue };
             self.free.push(request);
@@ -191,6 +192,7 @@ impl Source for GraphSource {
             }
             self.end(node);
         }
+        false
     }
 
     fn waits_for(&self) -> Option<String> {
@@ -261,7 +263,7 @@ mod tests {
                     break;
                 }
                 begins.push(requests.len());
-                source.completed(&requests);
+                source.completed(&requests, Instant::ZERO);
             }
             assert_eq!((begins[0], begins.iter().sum::<usize>()), (together, 3), "{stream:?}: {begins:?}");
         }

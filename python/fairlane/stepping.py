@@ -1,0 +1,65 @@
+"""Messages that are sent while a simulation runs, and their completions."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from fairlane.errors import Problem, ScenarioError
+from fairlane.units import Kind
+
+__all__ = ["Completion"]
+
+
+def amount(key: str, given: str | int, kind: Kind) -> int:
+    """A number, or a text with a unit. Raises ``ScenarioError`` that names the key, also below zero."""
+    try:
+        number = kind.parse(given) if isinstance(given, str) else given
+    except ValueError as error:
+        raise ScenarioError(Problem(key, str(error), given)) from None
+    if number < 0:
+        raise ScenarioError(Problem(key, "out of range", given, "0 or more"))
+    return number
+
+
+@dataclass(frozen=True)
+class Completion:
+    """A message that its destination has received. All times are in ps after the start of the simulation."""
+
+    handle: int
+    """The number that ``Simulation.send`` returned."""
+    time: int
+    """When the receive was complete, its CPU overhead included."""
+    job: str
+    """The job that both ranks are of."""
+    source: int
+    """The rank that sent it."""
+    destination: int
+    """The rank that received it."""
+    size: int
+    """Payload, bytes."""
+    tag: int
+    """Its tag."""
+    sent: int
+    """When it was sent."""
+
+
+@dataclass
+class Messages:
+    """The messages of a simulation that are not complete, by handle."""
+
+    handles: int = 0
+    """How many have been sent."""
+    _sent: dict[int, Completion] = field(default_factory=dict)
+
+    def add(self, message: Completion) -> None:
+        """Keeps a message until it is complete."""
+        self.handles = message.handle + 1
+        self._sent[message.handle] = message
+
+    def complete(self, completed: Iterable[tuple[int, int]]) -> list[Completion]:
+        """The messages of these pairs of time and handle."""
+        return [replace(self._sent.pop(handle), time=time) for time, handle in completed]
+
+    def copy(self) -> Self:
+        """The same messages, to go on by itself."""
+        return type(self)(self.handles, dict(self._sent))
