@@ -24,7 +24,7 @@ _ScenarioOrTopology = Annotated[
     Path | None,
     Argument(
         metavar="SCENARIO",
-        help="A scenario (.toml), a file of fabric import (.json), a preset, TOPOLOGY:KEY=VALUE; or --topology.",
+        help="A scenario (.toml), a fabric's file as fabric import reads, a preset, TOPOLOGY:KEY=VALUE; or --topology.",
     ),
 ]
 
@@ -67,7 +67,8 @@ def import_(
         Argument(
             metavar="FILE",
             help="Output of ibnetdiscover, a CSV list of links, GraphML, a network file of ibsim, topology.conf or "
-            "topology.yaml of Slurm, or the cabling of a Cray Cascade; also packed by xz.",
+            "topology.yaml of Slurm, the cabling of a Cray Cascade, a topology file of htsim or ns-3, or a network "
+            "file of ASTRA-sim; also packed by xz.",
         ),
     ],
     out: Annotated[Path | None, out_option("Where to write it; by default NAME.fabric.json here.")] = None,

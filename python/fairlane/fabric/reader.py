@@ -5,12 +5,20 @@ from dataclasses import replace
 from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
+from fairlane.fabric.astra_network import (
+    is_astra_network,
+    is_astra_system,
+    read_astra_network,
+    refuse_astra_system,
+)
 from fairlane.fabric.cable_files import is_csv, is_graphml, is_ibsim, read_csv, read_graphml, read_ibsim
 from fairlane.fabric.cray_links import is_cray_links, read_cray_links
 from fairlane.fabric.forwarding import with_tables
+from fairlane.fabric.htsim_topo import is_htsim_topo, read_htsim_topo
 from fairlane.fabric.ibnetdiscover import is_ibnetdiscover, read_ibnetdiscover
 from fairlane.fabric.ndt import is_ndt, read_ndt
 from fairlane.fabric.nodes import Node
+from fairlane.fabric.ns3_topology import is_ns3_topology, read_ns3_topology
 from fairlane.fabric.slurm_files import is_slurm_topology, read_slurm_topology
 from fairlane.fabric.wiring import Cable, Wiring
 from fairlane.inputs.files import encoding_of, parse_json, read_unpacked, reading
@@ -29,8 +37,8 @@ def read_wiring(
     """The wiring in a file, of whatever of the known kinds it is; it may be packed by ``xz``.
 
     They are the output of ``ibnetdiscover`` and ``iblinkinfo``, UFM's topology files, network files of ibsim, CSV
-    lists of links, GraphML, a Cray's cabling, Slurm's ``topology.conf`` and ``topology.yaml``, and what
-    ``Wiring.save`` writes.
+    lists of links, GraphML, a Cray's cabling, Slurm's ``topology.conf`` and ``topology.yaml``, topology files of htsim
+    and ns-3, network files of ASTRA-sim, and what ``Wiring.save`` writes.
 
     ``tables`` is a file of forwarding tables (``dump_lfts``, ``ibroute``) and ``node_name_map`` one of names by GUID,
     as infiniband-diags takes it; both go with ``ibnetdiscover``'s output. With ``switches_only`` that has no sections
@@ -110,6 +118,7 @@ def _read_saved(text: str, path: Path) -> Wiring:
 
 
 _READERS: tuple[tuple[Callable[[str], bool], Callable[[str, Path], Wiring]], ...] = (
+    (is_astra_system, refuse_astra_system),
     (lambda text: text.lstrip().startswith("{"), _read_saved),
     (is_csv, read_csv),
     (is_ndt, read_ndt),
@@ -118,9 +127,12 @@ _READERS: tuple[tuple[Callable[[str], bool], Callable[[str, Path], Wiring]], ...
     (is_ibnetdiscover, read_ibnetdiscover),
     (is_slurm_topology, read_slurm_topology),
     (is_cray_links, read_cray_links),
+    (is_htsim_topo, read_htsim_topo),
+    (is_ns3_topology, read_ns3_topology),
+    (is_astra_network, read_astra_network),
 )
 _KINDS = (
     "the output of ibnetdiscover (also with -p) or iblinkinfo, a topology file of UFM (.ndt), a network file of ibsim, "
     "a CSV file with the columns from and to, GraphML, Slurm's topology.conf or topology.yaml, the cabling of a Cray "
-    "Cascade, or a file of fabric import"
+    "Cascade, a topology file of htsim (.topo) or ns-3, a network file of ASTRA-sim, or a file of fabric import"
 )

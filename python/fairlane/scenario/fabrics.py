@@ -55,8 +55,11 @@ def spec_of(
             assignments = [*parameters, *assignments]
         elif source.suffix == ".json":
             table = {"topology": "imported", "file": str(source)}
-        else:
+        elif source.suffix == ".toml":
             return _of_scenario(source, assignments)
+        else:
+            table = read_wiring(source).table(routing)
+            routing = table["routing"]
     return FabricTable.read({**table, "routing": routing}, assignments).spec
 
 
