@@ -26,6 +26,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(fabric::footprint, module)?)?;
     module.add_function(wrap_pyfunction!(trace::open_trace, module)?)?;
     module.add_function(wrap_pyfunction!(trace::describe_trace, module)?)?;
+    module.add_function(wrap_pyfunction!(trace::is_graph, module)?)?;
     module.add_function(wrap_pyfunction!(builder::open_loop, module)?)?;
     module.add_function(wrap_pyfunction!(builder::stepped, module)?)?;
     module.add_function(wrap_pyfunction!(tables::tables, module)?)?;

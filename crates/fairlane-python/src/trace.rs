@@ -22,6 +22,12 @@ pub fn open_trace(py: Python<'_>, path: &str, options_json: &str) -> PyResult<Pr
     Ok(Program { inner })
 }
 
+/// Whether a file is a graph or a list of flows, whatever its name.
+#[pyfunction]
+pub fn is_graph(path: &str) -> bool {
+    fairlane_trace::is_graph(path)
+}
+
 /// The contents of a trace, as JSON.
 #[pyfunction]
 pub fn describe_trace(py: Python<'_>, path: &str, options_json: &str) -> PyResult<String> {

@@ -6,6 +6,7 @@
 //! | OTF2, MPI events | Score-P and others | OTF2's own library, opened when needed ([`Options::otf2_library`]) |
 //! | GOAL, text and binary | Schedgen, ATLAHS | own; see `graphs` |
 //! | Chakra execution traces | PyTorch by Chakra's tools, and generators | own; see `graphs` |
+//! | SimAI workload files | AICB | own; see `graphs` |
 //!
 //! A source keeps a position, a small window of its file and the requests and communicators that are open: memory does
 //! not grow with the length of the trace. What a replay does:
@@ -195,6 +196,12 @@ enum Format {
     Otf2(PathBuf),
     /// A GOAL schedule or Chakra execution traces.
     Graph(graphs::Files),
+}
+
+/// Whether a file is a graph or a list of flows, whatever its name: a GOAL schedule, a list of flows, a workload file of `SimAI`.
+#[must_use]
+pub fn is_graph(path: impl AsRef<Path>) -> bool {
+    matches!(graphs::find(path.as_ref()), Ok(Some(_)))
 }
 
 fn detect(path: &Path) -> Result<Format, TraceError> {

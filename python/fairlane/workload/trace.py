@@ -1,4 +1,4 @@
-"""Jobs that replay what was recorded: OTF2, DUMPI, GOAL, Chakra, lists of flows; plain or packed as ``.tar.zst``."""
+"""Jobs that replay what was recorded: OTF2, DUMPI, GOAL, Chakra, SimAI, lists of flows; plain or as ``.tar.zst``."""
 
 import importlib.util
 import io
@@ -120,7 +120,7 @@ class Trace(Table):
 
     path: Annotated[Written[Path], AfterValidator(_in_folder)] = Field(
         description="an OTF2 or DUMPI archive, a GOAL schedule, Chakra execution traces NAME.RANK.et, a connection "
-        "matrix of htsim or a flow file of ns-3: the folder or file, or a .tar.zst with it"
+        "matrix of htsim, a flow file of ns-3 or a workload file of SimAI: the folder or file, or a .tar.zst with it"
     )
     iteration: Annotated[
         Written[Iteration], BeforeValidator(_read_iteration, json_schema_input_type=Literal["pass"] | Iteration)
@@ -328,9 +328,12 @@ def _sum(file: Path) -> str:
 def _trace_in(folder: Path, archive: Path) -> Path:
     """The OTF2 anchor, GOAL or htsim file, or the folder that holds DUMPI or Chakra files, wherever the archive has it.
 
-    Raises ``Problems`` if there are several.
+    Without any of these, the file that is a graph or a list of flows by its content. Raises ``Problems`` if there are
+    several.
     """
     traces = _traces(folder, "**/")
+    if not traces:
+        traces = [file for file in sorted(folder.rglob("*")) if file.is_file() and _core.is_graph(str(file))]
     _refuse_several(traces, folder, archive, "unpack it and name one")
     return traces[0] if traces else folder
 

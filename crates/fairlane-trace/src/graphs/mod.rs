@@ -1,4 +1,5 @@
-//! Traces whose operations depend on each other as a graph: GOAL schedules, Chakra execution traces, and lists of flows.
+//! Traces whose operations depend on each other as a graph: GOAL schedules, Chakra execution traces, workload files of SimAI, and lists
+//! of flows.
 //!
 //! They are read whole, checked before anything runs, and executed as [`fairlane_core::program::graph`] does: several operations of a
 //! rank are under way at once. What the check finds is named with rank and node: messages that are sent and never received, or the
@@ -7,6 +8,7 @@
 mod chakra;
 mod flows;
 mod goal;
+mod simai;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -50,6 +52,8 @@ pub enum Files {
     Chakra(Vec<PathBuf>),
     /// A list of flows.
     Flows(PathBuf),
+    /// A workload file of SimAI.
+    Simai(PathBuf),
 }
 
 /// The graph that a path leads to, if it does.
@@ -66,6 +70,9 @@ pub fn find(path: &Path) -> Result<Option<Files>, TraceError> {
         if read.is_ok() && flows::is_one(&start) {
             return Ok(Some(Files::Flows(path.to_owned())));
         }
+        if read.is_ok() && simai::is_one(&start) {
+            return Ok(Some(Files::Simai(path.to_owned())));
+        }
     }
     Ok(chakra::find(path)?.map(Files::Chakra))
 }
@@ -76,6 +83,7 @@ impl Files {
             Self::Goal(file) => goal::read(file)?,
             Self::Chakra(files) => chakra::read(files, options)?,
             Self::Flows(file) => flows::read(file)?,
+            Self::Simai(file) => simai::read(file, options)?,
         };
         if recorded.graph.ranks.is_empty() {
             return Err(TraceError::file(&recorded.file(0), "no ranks"));
@@ -166,7 +174,10 @@ impl Recorded {
 
     fn program(mut self, repeat: bool, options: &Options) -> Result<Program, TraceError> {
         let graph = std::mem::take(&mut self.graph);
-        let ranks = (0..).zip(graph.ranks).map(|(rank, of)| scaled(of, rank, options)).collect();
+        let of_rank = |((rank, of), places): ((u32, RankGraph), &Vec<u64>)| {
+            scaled(of, rank, options).placed(self.place, places.clone())
+        };
+        let ranks = (0..).zip(graph.ranks).zip(&self.places).map(of_rank).collect();
         Graph { ranks, repeat, ..graph }.program().map_err(|cycle| {
             let places = &self.places[cycle.rank as usize];
             let shown = cycle.nodes.iter().take(SHOWN).map(|node| places[*node as usize].to_string());
@@ -310,7 +321,7 @@ impl Recorded {
             description.iteration_collectives.insert(name.to_owned(), totals);
         }
         for (name, members) in self.groups.iter().zip(&self.graph.groups) {
-            description.communicators.insert(format!("{name}({})", members.len()), 1);
+            *description.communicators.entry(format!("{name}({})", members.len())).or_default() += 1;
         }
         let counts = partners.iter().map(|of| u32::try_from(of.len()).unwrap_or(u32::MAX));
         description.neighbours = Neighbours {

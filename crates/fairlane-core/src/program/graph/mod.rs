@@ -98,6 +98,23 @@ pub struct RankGraph {
     nodes: Vec<Node>,
     /// (node, the one it depends on, and how).
     edges: Vec<(u32, u32, After)>,
+    places: Places,
+}
+
+/// Where the nodes of a rank stand in the file that they were read from, for errors.
+#[derive(Clone, Debug, Default)]
+struct Places {
+    /// The word for a number, as line.
+    word: &'static str,
+    /// By node; empty if they are not known.
+    numbers: Vec<u64>,
+}
+
+impl Places {
+    /// The name of a node.
+    fn name(&self, node: u32) -> String {
+        self.numbers.get(node as usize).map_or_else(|| node.to_string(), |number| format!("({} {number})", self.word))
+    }
 }
 
 impl RankGraph {
@@ -115,7 +132,13 @@ impl RankGraph {
     /// Replaces each node and keeps the dependencies.
     #[must_use]
     pub fn map_nodes(self, of: impl FnMut(Node) -> Node) -> Self {
-        Self { nodes: self.nodes.into_iter().map(of).collect(), edges: self.edges }
+        Self { nodes: self.nodes.into_iter().map(of).collect(), ..self }
+    }
+
+    /// Says where its nodes stand in the file that they were read from: a number for each, and the word for it, as line.
+    #[must_use]
+    pub fn placed(self, word: &'static str, numbers: Vec<u64>) -> Self {
+        Self { places: Places { word, numbers }, ..self }
     }
 
     /// The nodes, in the order of their numbers.
@@ -175,11 +198,12 @@ struct Plan {
     /// By node: offsets into `dependents` of those that wait for its beginning, and of those that wait for its end.
     first: Vec<[u32; 2]>,
     dependents: Vec<u32>,
+    places: Places,
 }
 
 impl Plan {
     fn new(rank: u32, graph: RankGraph) -> Result<Self, Cycle> {
-        let RankGraph { nodes, mut edges } = graph;
+        let RankGraph { nodes, mut edges, places } = graph;
         let mut last: HashMap<Option<usize>, u32> = HashMap::new();
         for (number, node) in (0..).zip(&nodes) {
             let Node::Collective { group, .. } = node else { continue };
@@ -202,7 +226,7 @@ impl Plan {
             }
         }
         let dependents = edges.iter().map(|(node, ..)| *node).collect();
-        let plan = Self { nodes, waits, first, dependents };
+        let plan = Self { nodes, waits, first, dependents, places };
         match plan.cycle() {
             Some(nodes) => Err(Cycle { rank, nodes }),
             None => Ok(plan),

@@ -198,15 +198,16 @@ impl Source for GraphSource {
     fn waits_for(&self) -> Option<String> {
         let mut nodes: Vec<u32> = self.under_way.iter().copied().flatten().collect();
         nodes.sort_unstable();
+        let name = |node: &u32| self.plan.places.name(*node);
         let words = |node: &u32| match &self.plan.nodes[*node as usize] {
-            Node::Send { to, tag, .. } => format!("send {node} to {to} with tag {tag}"),
+            Node::Send { to, tag, .. } => format!("send {} to {to} with tag {tag}", name(node)),
             Node::Recv { from, tag } => {
                 let from = from.map_or_else(|| "any".to_owned(), |from| from.to_string());
                 let tag = tag.map_or_else(|| "any".to_owned(), |tag| tag.to_string());
-                format!("receive {node} from {from} with tag {tag}")
+                format!("receive {} from {from} with tag {tag}", name(node))
             }
-            Node::Collective { kind, .. } => format!("{} {node}", kind.name()),
-            Node::Work { .. } | Node::Delay(_) | Node::Join => format!("work {node}"),
+            Node::Collective { kind, .. } => format!("{} {}", kind.name(), name(node)),
+            Node::Work { .. } | Node::Delay(_) | Node::Join => format!("work {}", name(node)),
         };
         let more = if nodes.len() > SHOWN { ", ..." } else { "" };
         let shown: Vec<String> = nodes.iter().take(SHOWN).map(words).collect();
