@@ -21,7 +21,7 @@ _Picture = Annotated[Path | None, out_option("Draw the communication matrix too:
 _Archive = Annotated[
     Path,
     Argument(
-        metavar="FILE", help="A trace (OTF2, DUMPI, GOAL, Chakra, SimAI), a list of flows (htsim, ns-3), or a .tar.zst of one."
+        metavar="FILE", help="A trace (OTF2, DUMPI, GOAL, Chakra, SimAI), a list of flows (htsim, ns-3), or a .tar.zst."
     ),
 ]
 

@@ -1,5 +1,6 @@
 """A run: its tables as data frames, their provenance, and its folder, which is written whole or not at all."""
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -199,6 +200,21 @@ def _shown(job: Mapping[str, Any], name: str, written: Callable[..., str]) -> st
 META = "run.json"
 SCENARIO = "scenario.toml"
 RESOLVED = "resolved.json"
+
+
+def resolved(run: Run) -> dict[str, Any] | None:
+    """The scenario as it was simulated, in the simulator's units; None for a simulation that is under way.
+
+    Raises ``ResultsError`` if the file in the run's folder cannot be read.
+    """
+    if run.source is None and run.folder is None:
+        return None
+    where = run.folder / RESOLVED if run.folder else Path(RESOLVED)
+    try:
+        found: dict[str, Any] = json.loads(run.source.resolved if run.source else where.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise ResultsError(f"{where}: what was simulated cannot be read from it: {error}") from error
+    return found
 
 
 def new_folder(scenario: str, started: datetime, out: Path | None) -> Path:

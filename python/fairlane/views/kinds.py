@@ -54,6 +54,7 @@ KINDS: Mapping[type[Results], Kind] = {
             "timeline": "how busy and how blocked ports are over time, by role",
             "iterations": "times of iterations: distribution by job, and their course",
             "latency": "latencies of messages: quantiles by job, and their distribution",
+            "flows": "slowdowns of flows by size, of a recorded job whose messages are flows",
             "calls": "shares of MPI calls and of waits in the time of each job",
             "power": "frequency and power of the sockets of each job",
             "comparison": "changes of each job between two runs",

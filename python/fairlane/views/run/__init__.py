@@ -6,7 +6,7 @@ from fairlane.results.culprit import HINT, LostTime, headline
 from fairlane.results.notes import notes
 from fairlane.results.run import Run
 from fairlane.views.model import Chart, Custom, View, lines_of, remarks_of
-from fairlane.views.run import fabric, interference, iterations, latency, ports, slowdown, usage
+from fairlane.views.run import fabric, flows, interference, iterations, latency, ports, slowdown, usage
 from fairlane.views.run.series import Series
 from fairlane.wording import plural, seconds
 
@@ -28,6 +28,7 @@ def view(runs: Mapping[str, Run], *, charts: bool = True) -> View:
             slowdown.jobs_table(series),
             *iterations.tables(series),
             *latency.tables(series),
+            *flows.tables(series),
             *usage.power_tables(series),
             *interference.tables(series),
             *latency.by_kind(series),
@@ -41,7 +42,7 @@ def _charts(series: Series) -> Iterator[Chart | Custom]:
     yield from fabric.parts(series)
     yield from interference.charts(series)
     yield from slowdown.comparison(series)
-    for one in (slowdown, latency, iterations, usage, ports):
+    for one in (slowdown, latency, flows, iterations, usage, ports):
         yield from one.charts(series)
 
 

@@ -4,11 +4,9 @@ Links have the numbers of the tables, jobs those of the run. Shares are shares o
 link is the mean number of packets that wait for it, which is the queueing delay divided by the time.
 """
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,10 +14,9 @@ import numpy.typing as npt
 import polars as pl
 
 from fairlane.engine.tables import PS
-from fairlane.errors import ResultsError
 from fairlane.fabric.places import places_of
 from fairlane.fabric.view import Fabric
-from fairlane.results.run import Run
+from fairlane.results.run import Run, resolved
 from fairlane.results.views import Interference, by_link
 from fairlane.views.heat import HEAT
 from fairlane.views.model import Custom
@@ -38,7 +35,6 @@ MOST_SAMPLES = 450_000
 MOST_INTERVALS = 400
 MOST_CLUSTERED = 600
 """Jobs up to which the matrix is put in order by similarity."""
-RESOLVED = "resolved.json"
 METRICS = {"active": "port_active_share", "stalled": "port_stalled_share", "queue": "mean_queue"}
 """What links are coloured by, and the columns of the tables."""
 
@@ -94,15 +90,8 @@ def _matrix(run: Run, second: tuple[str, Run] | None) -> dict[str, Any]:
 
 def _specification(run: Run) -> dict[str, Any] | None:
     """The fabric as the simulator takes it, from what the scenario was resolved to; None if that is not known."""
-    text = run.source.resolved if run.source else None
-    where = run.folder / RESOLVED if run.folder else Path(RESOLVED)
-    try:
-        found = json.loads(where.read_text("utf-8") if text is None else text)
-    except (OSError, ValueError) as error:
-        if run.folder is None:
-            return None
-        raise ResultsError(f"{where}: the fabric of the run cannot be read from it: {error}") from error
-    return dict(found["fabric"]) if "fabric" in found else None
+    found = resolved(run)
+    return dict(found["fabric"]) if found and "fabric" in found else None
 
 
 def _links(run: Run) -> str:
