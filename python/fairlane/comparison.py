@@ -28,6 +28,7 @@ from fairlane.results.milestones import Common, Milestones, common
 from fairlane.results.run import SCENARIO, Run, file_of_run
 from fairlane.results.study import StudyResults
 from fairlane.statistics import FALSE_DISCOVERIES, Estimate, beyond_noise, half_width, over_replicates, p_value
+from fairlane.study.conditions import condition_of
 from fairlane.study.replicates import outer_unit
 from fairlane.wording import plural
 
@@ -356,8 +357,6 @@ def _renumbered(study: StudyResults, other: StudyResults) -> pl.DataFrame:
 
 def _studies(matched: pl.DataFrame) -> Iterator[_Row]:
     """Each job's change under each condition, over placements and seeds."""
-    from fairlane.study.conditions import condition_of
-
     if matched.is_empty():
         return
     places = matched.columns.index("placement")

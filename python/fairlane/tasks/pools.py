@@ -20,6 +20,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from fairlane.errors import Problem, ScenarioError
+from fairlane.scenario.estimate import bytes_text, machine_cores, machine_memory
 from fairlane.tasks.task import Computable, Outcome, Stopwatch, perform
 
 _SHARE = struct.Struct("=d")
@@ -70,8 +71,6 @@ def affordable(memory: float, allowed: int | None = None, workers: int | None = 
     A task takes about ``memory`` bytes; ``allowed`` is what its scenario allows, if it says so. Raises
     ``ScenarioError`` if there is not enough.
     """
-    from fairlane.scenario.estimate import bytes_text, machine_cores, machine_memory
-
     available = max(machine_memory(), allowed or 0)
     room = max(1, int(available // max(memory, 1.0)))
     if workers is None:

@@ -23,6 +23,7 @@ import numpy
 import polars as pl
 
 from fairlane.errors import Problem, RunError, ScenarioError, require
+from fairlane.fabric.table import FabricTable
 from fairlane.inputs.files import parse_toml
 from fairlane.models.base import Floats, one_thread, read_table
 from fairlane.models.validation import ErrorMetrics, cross_validate
@@ -84,8 +85,6 @@ def simulate_pairs(
     and ``slowdown``: the job's iteration time co-running, over that isolated on the same hosts. ``executor``
     performs the simulations.
     """
-    from fairlane.fabric.table import FabricTable
-
     mix, names = _mix(applications), list(applications)
     rows: list[dict[str, Any]] = []
     for number, (name, table) in enumerate(fabrics.items()):
