@@ -11,9 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from fairlane.cables.results import META as CABLES_META
 from fairlane.errors import FairlaneError
-from fairlane.gpcnet.results import META as GPCNET_META
 from fairlane.inputs.files import parse_json, read_bytes
 from fairlane.results.live import Found, live_folder, read_live, stored_name
 from fairlane.results.manifest import MANIFEST
@@ -21,7 +19,6 @@ from fairlane.results.reproduction import META as REPRODUCTION_META
 from fairlane.results.run import META as RUN_META
 from fairlane.results.schedule import META as SCHEDULE_META
 from fairlane.results.study import META as STUDY_META
-from fairlane.saturation.results import META as SATURATION_META
 from fairlane.tasks.store import ANSWERS, FAILED, SPEC
 
 DEEPEST = 8
@@ -32,9 +29,7 @@ _MOST_META = 4 << 20  # bytes of a file of provenance
 _METAS = {
     "run": RUN_META,
     "study": STUDY_META,
-    "saturation": SATURATION_META,
-    "gpcnet": GPCNET_META,
-    "cables": CABLES_META,
+    **{kind: f"{kind}.json" for kind in ("saturation", "gpcnet", "cables")},
     "schedule": SCHEDULE_META,
     "reproduction": REPRODUCTION_META,
 }
