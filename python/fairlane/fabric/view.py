@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fairlane import _core
 from fairlane.errors import Problem
 from fairlane.fabric.description import Coverage, FabricDescription, describe, link_classes, measure
-from fairlane.fabric.exceptions import exceptions
+from fairlane.fabric.levels import exceptions
 from fairlane.inputs.problems import Problems, refusing
 from fairlane.slurm import shortened
 from fairlane.units import BANDWIDTH, DURATION

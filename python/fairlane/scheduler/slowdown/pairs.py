@@ -27,7 +27,7 @@ from fairlane.fabric.table import FabricTable
 from fairlane.inputs.files import parse_toml
 from fairlane.models.base import Floats, one_thread, read_table
 from fairlane.models.validation import ErrorMetrics, cross_validate
-from fairlane.scheduler.mix import PatternMix
+from fairlane.scheduler.log import PatternMix
 from fairlane.scheduler.slowdown.bench import Bench, Best, Resident, allocated, allocators
 from fairlane.scheduler.slowdown.model import NEIGHBOURS, OWN, LinkUse, neighbour_features, own_features, utilisation_of
 from fairlane.seeds import Purpose, stream
