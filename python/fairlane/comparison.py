@@ -9,7 +9,7 @@ The change is that of throughput, ``B`` against ``A``: +0.1 means that a job doe
 
 A job without iterations is compared by the mean latency of its messages in two runs; then a positive change means that
 latency is lower under ``B``. Which changes are beyond noise is decided over all jobs together: the expected share of
-false ones among them is at most 5% (see ``statistics.comparing``).
+false ones among them is at most 5% (see ``statistics.beyond_noise``).
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
