@@ -34,7 +34,7 @@ from fairlane.results.study import StudyResults
 from fairlane.saturation.plan import OpenLoopOptions, prepared
 from fairlane.saturation.results import Saturation, sweep
 from fairlane.scheduler.compare import compare_allocators, results_of
-from fairlane.scheduler.swf import LoggedJob
+from fairlane.scheduler.log import LoggedJob
 from fairlane.study.running import run
 from fairlane.study.study import Study
 from report_runs import EVIL, SCENARIO, evil

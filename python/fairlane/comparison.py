@@ -9,7 +9,7 @@ The change is that of throughput, ``B`` against ``A``: +0.1 means that a job doe
 
 A job without iterations is compared by the mean latency of its messages in two runs; then a positive change means that
 latency is lower under ``B``. Which changes are beyond noise is decided over all jobs together: the expected share of
-false ones among them is at most 5% (see ``statistics.comparing``).
+false ones among them is at most 5% (see ``statistics.beyond_noise``).
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -28,6 +28,7 @@ from fairlane.results.milestones import Common, Milestones, common
 from fairlane.results.run import SCENARIO, Run, file_of_run
 from fairlane.results.study import StudyResults
 from fairlane.statistics import FALSE_DISCOVERIES, Estimate, beyond_noise, half_width, over_replicates, p_value
+from fairlane.study.conditions import condition_of
 from fairlane.study.replicates import outer_unit
 from fairlane.wording import plural
 
@@ -356,8 +357,6 @@ def _renumbered(study: StudyResults, other: StudyResults) -> pl.DataFrame:
 
 def _studies(matched: pl.DataFrame) -> Iterator[_Row]:
     """Each job's change under each condition, over placements and seeds."""
-    from fairlane.study.conditions import condition_of
-
     if matched.is_empty():
         return
     places = matched.columns.index("placement")

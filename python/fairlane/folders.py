@@ -5,10 +5,8 @@ from pathlib import Path
 
 import polars as pl
 
-from fairlane.cables.results import META as CABLES_META
 from fairlane.cables.results import Cables
 from fairlane.errors import ResultsError
-from fairlane.gpcnet.results import META as GPCNET_META
 from fairlane.gpcnet.results import Gpcnet
 from fairlane.results.base import ask
 from fairlane.results.reproduction import MAP as ROBUSTNESS_META
@@ -19,7 +17,6 @@ from fairlane.results.schedule import META as SCHEDULE_META
 from fairlane.results.schedule import ScheduleResults
 from fairlane.results.study import META as STUDY_META
 from fairlane.results.study import StudyResults
-from fairlane.saturation.results import META as SATURATION_META
 from fairlane.saturation.results import Saturation
 
 __all__ = ["Loaded", "load", "query"]
@@ -28,13 +25,11 @@ __all__ = ["Loaded", "load", "query"]
 Loaded = Run | StudyResults | Saturation | ReproductionResults | RobustnessResults | ScheduleResults | Gpcnet | Cables
 """What a folder may hold."""
 _LOADS: Mapping[str, Callable[[Path], Loaded]] = {
-    SATURATION_META: Saturation.load,
     STUDY_META: StudyResults.load,
     REPRODUCTION_META: ReproductionResults.load,
     ROBUSTNESS_META: RobustnessResults.load,
     SCHEDULE_META: ScheduleResults.load,
-    GPCNET_META: Gpcnet.load,
-    CABLES_META: Cables.load,
+    **{f"{kind.KIND}.json": kind.load for kind in (Saturation, Gpcnet, Cables)},
 }
 """By the file that a kind of folder has; a folder with none of them is that of a run."""
 

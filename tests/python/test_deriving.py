@@ -15,7 +15,7 @@ from fairlane.reproduce import conclude, deriving, folder_of, plan
 from fairlane.reproduce.deriving import STORED, Derivation, Deriving, tables_digest
 from fairlane.reproduce.folder import Derived
 from fairlane.reproduce.running import stored_as
-from fairlane.study.method import Method
+from fairlane.study.setting import Method
 from fairlane.study.sql import Database, QueryError
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.store import Store

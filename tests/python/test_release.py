@@ -12,15 +12,15 @@ from zipfile import ZipFile
 
 import pytest
 
-from fairlane.cables.results import CABLES_SCHEMA_VERSION
+from fairlane.cables.results import Cables
 from fairlane.doctor.installation import PYTHON
-from fairlane.gpcnet.results import GPCNET_SCHEMA_VERSION
+from fairlane.gpcnet.results import Gpcnet
 from fairlane.results.manifest import _Manifest
 from fairlane.results.reproduction import REPRODUCTION_SCHEMA_VERSION
 from fairlane.results.run import SCHEMA_VERSION
 from fairlane.results.schedule import SCHEDULE_SCHEMA_VERSION
 from fairlane.results.study import STUDY_SCHEMA_VERSION
-from fairlane.saturation.results import SATURATION_SCHEMA_VERSION
+from fairlane.saturation.results import Saturation
 from fairlane.tasks.store import SCHEMA_VERSION as ANSWERS_SCHEMA_VERSION
 
 ROOT = Path(__file__).parent.parent.parent
@@ -66,9 +66,9 @@ def test_the_page_on_versions_has_those_of_the_code() -> None:
     assert {name: int(version) for name, version in rows.items()} == {
         "run": SCHEMA_VERSION,
         "study": STUDY_SCHEMA_VERSION,
-        "load sweep (`saturate`)": SATURATION_SCHEMA_VERSION,
-        "congestion benchmark (`gpcnet`)": GPCNET_SCHEMA_VERSION,
-        "survey of failures (`cables`)": CABLES_SCHEMA_VERSION,
+        "load sweep (`saturate`)": Saturation.SCHEMA_VERSION,
+        "congestion benchmark (`gpcnet`)": Gpcnet.SCHEMA_VERSION,
+        "survey of failures (`cables`)": Cables.SCHEMA_VERSION,
         "schedule (`schedule --results`)": SCHEDULE_SCHEMA_VERSION,
         "reproduction": REPRODUCTION_SCHEMA_VERSION,
         "answers of a study, a sweep or a reproduction that `--resume` continues": ANSWERS_SCHEMA_VERSION,

@@ -16,8 +16,7 @@ from fairlane.fabric.view import Fabric
 from fairlane.placement import PLACEMENTS, Communication
 from fairlane.scheduler.compare import metrics_of
 from fairlane.scheduler.easy import Schedule, replay
-from fairlane.scheduler.mix import PatternMix
-from fairlane.scheduler.swf import LoggedJob, read_log
+from fairlane.scheduler.log import LoggedJob, PatternMix, read_log
 from fairlane.slurm import expand, slurm_names
 
 LOG = Path(__file__).parents[1] / "data" / "jobs" / "nasa-ipsc-1993-first-400.swf.gz"

@@ -18,7 +18,7 @@ from fairlane.placement import PLACEMENTS
 from fairlane.scenario.models import Job
 from fairlane.scheduler.compare import compare_allocators, pattern_aware_findings
 from fairlane.scheduler.easy import replay
-from fairlane.scheduler.mix import PatternMix
+from fairlane.scheduler.log import LoggedJob, PatternMix, read_log
 from fairlane.scheduler.slowdown.bench import Bench, Best, Resident, draw_snapshot
 from fairlane.scheduler.slowdown.forecast import Forecast, Neighbourhood, verify
 from fairlane.scheduler.slowdown.model import (
@@ -29,7 +29,6 @@ from fairlane.scheduler.slowdown.model import (
     own_features,
     utilisation_of,
 )
-from fairlane.scheduler.swf import LoggedJob, read_log
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.pools import Threads
 from fairlane.tasks.store import Store

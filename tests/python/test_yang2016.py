@@ -17,9 +17,9 @@ from fairlane.reproduce.planning import RECORDINGS
 from fairlane.reproduce.running import Called
 from fairlane.scenario.resolve import decide
 from fairlane.scheduler.compare import compare_allocators
+from fairlane.scheduler.log import read_log
 from fairlane.scheduler.slowdown.forecast import Forecast
 from fairlane.scheduler.slowdown.model import load_model
-from fairlane.scheduler.swf import read_log
 from fairlane.study.sql import Database
 from fairlane.workload.trace import Trace
 from papers import judged, performed, scenarios, small, stored_tables, study_of, tables_of

@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 from fairlane.agent.backends import BackendField, DryRun
 from fairlane.agent.progress import SSH
 from fairlane.agent.system import FilePath
+from fairlane.controller import CONTROLLERS
 from fairlane.controller.base import Controller
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.table import FabricTable
@@ -146,7 +147,6 @@ class ProgressTable(Table):
 
 
 def _controller_of(given: Any) -> Any:
-    from fairlane.controller import CONTROLLERS
 
     return None if given is None else CONTROLLERS.read(given)
 

@@ -11,7 +11,7 @@ from queue import SimpleQueue
 from typing import Any, Literal
 
 from fairlane.agent.system import AgentError, LocalServer, ask
-from fairlane.errors import ScenarioError
+from fairlane.errors import Problem, ScenarioError
 from fairlane.signals import HANG_S
 from fairlane.slurm import SlurmJob, expand, printable
 
@@ -43,8 +43,6 @@ def read_event(line: bytes) -> Event:
 
 def from_environment(what: What, environment: Mapping[str, str]) -> dict[str, Any]:
     """An event from the variables that Slurm sets for a prolog or an epilog; raises ``ScenarioError``."""
-    from fairlane.errors import Problem
-
     job = environment.get("SLURM_JOB_ID", "")
     if not job.isdigit():
         words = "not set to the number of a job: call this in PrologSlurmctld and EpilogSlurmctld"

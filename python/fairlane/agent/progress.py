@@ -14,6 +14,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from pydantic import TypeAdapter, ValidationError
+
 from fairlane.agent.system import AgentError, LocalServer, ask, call
 from fairlane.progress import layout
 from fairlane.signals import HANG_S
@@ -265,8 +267,6 @@ def slurm_job(control_groups: bytes) -> str | None:
 
 def _parsed(source: str, text: str) -> Snapshot:
     """A snapshot from JSON."""
-    from pydantic import TypeAdapter, ValidationError
-
     try:
         return TypeAdapter(Snapshot).validate_json(text)
     except ValidationError as error:

@@ -18,7 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fairlane.errors import ResultsError
-from fairlane.fabric.subtrees import subtrees
+from fairlane.fabric.levels import subtrees
 from fairlane.fabric.view import Fabric
 
 DIRECT = ("row link", "column link", "direct link")

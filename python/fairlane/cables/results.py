@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NotRequired, Self
+from typing import Any
 
 import polars as pl
 from pydantic import TypeAdapter
-from typing_extensions import TypedDict
 
 from fairlane.cables.measure import Failure, Trunks
 from fairlane.cables.plan import Plan
 from fairlane.results import notes
-from fairlane.results.base import Results
 from fairlane.results.derive import interval
-from fairlane.results.manifest import Sealed, read_json
-from fairlane.results.parquet import read_tables
 from fairlane.results.schemas import Optional, Schema, types
 from fairlane.statistics import of_ratios, over_replicates
-from fairlane.tasks import measuring
-from fairlane.tasks.measuring import measure_all
+from fairlane.tasks.measuring import Measured, StoredMeta, measure_all, provenance
 from fairlane.tasks.store import Store
 from fairlane.tasks.task import Answer
 from fairlane.wording import plural, significant
-
-META = "cables.json"
-CSV = "ranking.csv"
-CABLES_SCHEMA_VERSION = 1
-"""Version of the layout of a survey's folder and of its tables' columns."""
 
 NOTICEABLE = 1.001
 """The headline leaves lower slowdowns out."""
@@ -86,8 +74,17 @@ _SCHEMAS: Mapping[str, Schema] = {
 }
 
 
-@dataclass(frozen=True, repr=False)
-class Cables(Results):
+class _Stored(StoredMeta):
+    """What ``cables.json`` holds."""
+
+    at_ps: int
+    kind: str
+    parts: int
+    together: int
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Cables(Measured):
     """How much jobs suffer when each cable or switch fails."""
 
     runs: pl.DataFrame
@@ -100,12 +97,13 @@ class Cables(Results):
     """One row per part, most critical first: the greatest slowdown of any job, failed jobs, hosts cut off; means.
 
     ``behind`` is by how much the greatest slowdown is less than that of the first part, paired by seed."""
-    meta: Mapping[str, Any]
-    """Provenance: version, scenario, when parts failed, seeds, whether it was interrupted."""
-    folder: Path | None = None
-    """Where it is stored."""
 
     TABLES = ("runs", "jobs", "slowdowns", "ranking")
+    KIND = "cables"
+    SCHEMA_VERSION = 1
+    SCHEMAS = _SCHEMAS
+    META = TypeAdapter(_Stored)
+    CSV = ("ranking", "ranking.csv")
 
     @classmethod
     def of(cls, answers: Iterable[tuple[Failure, Answer]], meta: Mapping[str, Any]) -> Cables:
@@ -121,7 +119,8 @@ class Cables(Results):
         of_once = of_jobs.join(once, on=("part", "seed"), how="semi", maintain_order="left")
         means = [_slowdown(rows) for _, rows in of_once.group_by(["part", "name"], maintain_order=True)]
         slowdowns = pl.DataFrame(means, schema=types(_SCHEMAS["slowdowns"]))
-        return cls(of_runs, of_jobs, slowdowns, _ranking(once, of_once, slowdowns), meta)
+        ranking = _ranking(once, of_once, slowdowns)
+        return cls(runs=of_runs, jobs=of_jobs, slowdowns=slowdowns, ranking=ranking, meta=meta)
 
     def repeated(self) -> list[str]:
         """That runs repeat another one of the same part, in a sentence; nothing if none does."""
@@ -164,39 +163,7 @@ class Cables(Results):
             found.append(f"slowdown {significant(first['slowdown'], 3)}")
         return f"Most critical {self.what}: {first['part']} ({', '.join(found) or 'no effect'})"
 
-    def save(self, store: Store) -> Cables:
-        """Stores the tables (Parquet, and the ranking as CSV) and the provenance in the survey's folder.
 
-        Raises ``ResultsError`` if that fails.
-        """
-        files = {CSV: self.ranking.write_csv(), META: json.dumps(dict(self.meta), indent=2) + "\n"}
-        store.finish("cables", CABLES_SCHEMA_VERSION, self.tables(), files)
-        return replace(self, folder=store.folder)
-
-    @classmethod
-    def load(cls, folder: Path) -> Self:
-        """Reads a survey from its folder. Raises ``ResultsError`` if it is not complete, or has changed."""
-        sealed = Sealed.open(folder, "cables", CABLES_SCHEMA_VERSION)
-        meta = read_json(_Meta.validate_json, sealed.path(META))
-        return cls(**read_tables(sealed, _SCHEMAS), meta=dict(meta), folder=folder)
-
-
-class _Stored(TypedDict):
-    """What ``cables.json`` holds."""
-
-    version: str
-    scenario: dict[str, Any]
-    at_ps: int
-    duration_ps: int
-    kind: str
-    parts: int
-    together: int
-    seeds: list[int]
-    partial: bool
-    recomputed: NotRequired[list[str]]
-
-
-_Meta = TypeAdapter(_Stored)
 _STATES = {"jobs_failed": "failed", "jobs_stalled": "stalled"}
 
 
@@ -256,9 +223,7 @@ def opened(plan: Plan, started: datetime, out: Path | None, *, resume: bool) -> 
     something else.
     """
     plan.check()
-    return measuring.opened(
-        "survey", plan, META, started, out, code="fairlane.cables.measure", suffix="cables", resume=resume
-    )
+    return Cables.opened("survey", plan, started, out, code="fairlane.cables.measure", resume=resume)
 
 
 def survey(plan: Plan, *, store: Store | None = None, progress: bool = False) -> Cables:
@@ -271,14 +236,6 @@ def survey(plan: Plan, *, store: Store | None = None, progress: bool = False) ->
     trunks = Trunks(plan)
     tasks = [Failure(plan, trunks, part, seed) for seed in plan.seeds for part in plan.parts]
     found = measure_all(tasks, plan.workers, store, progress=progress)
-    meta = {
-        "version": version("fairlane"),
-        **plan.described(),
-        "kind": plan.parts[0].kind,
-        "parts": len(plan.parts),
-        "together": len(plan.parts[0].names),
-        "seeds": list(plan.seeds),
-        "partial": len(found) < len(tasks),
-        "recomputed": [] if store is None else store.damaged,
-    }
+    partial, first = len(found) < len(tasks), plan.parts[0]
+    meta = provenance(plan, store, partial=partial, kind=first.kind, parts=len(plan.parts), together=len(first.names))
     return Cables.of(found, meta)

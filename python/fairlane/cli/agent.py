@@ -11,10 +11,10 @@ from typing import Annotated, Any
 import typer
 from typer import Argument, Option
 
-from fairlane.agent.events import from_environment
+from fairlane.agent.events import Listener, from_environment
 from fairlane.agent.events import notify as send
 from fairlane.agent.progress import Key, Snapshot, gained, read, server
-from fairlane.agent.system import AgentError
+from fairlane.agent.system import AgentError, journal_of
 from fairlane.cli.command import Answer, ExitCode, out_option
 from fairlane.cli.options import AllowCode, one_of, quantity_of, refused, report
 from fairlane.progress.build import build as build_libraries
@@ -41,7 +41,6 @@ def run(
     from fairlane.agent.agent import Agent
     from fairlane.agent.config import AgentConfig
     from fairlane.agent.control import Steered
-    from fairlane.agent.events import Listener
     from fairlane.agent.journal import Journal
 
     loaded = AgentConfig.from_file(config, allow_code=allow_code)
@@ -78,7 +77,6 @@ def status(
 ) -> Answer:
     """Print whether an agent runs, its jobs and their service levels, and the last decisions."""
     from fairlane.agent.journal import status_of, steps_of
-    from fairlane.agent.system import journal_of
     from fairlane.views import agent as views
 
     journal = journal_of(config)

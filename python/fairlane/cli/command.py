@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 from typer import Option
 
-from fairlane.errors import Problem, ScenarioError
+from fairlane.errors import Problem, ScenarioError, writing
 
 if TYPE_CHECKING:
     import polars as pl
@@ -191,7 +191,6 @@ def write_folder(folder: Path, files: Mapping[str, str], option: str) -> None:
 
 def write_table(table: "pl.DataFrame", path: Path) -> None:
     """Writes a table wholly or not at all: Parquet by the file's name, else CSV. Raises ``ResultsError``."""
-    from fairlane.errors import writing
     from fairlane.inputs.files import replacing
 
     with writing(path), replacing(path) as scratch:

@@ -16,7 +16,7 @@ from fairlane.serve.server import Server
 from fairlane.serve.server import serve as start_server
 from fairlane.views import comparison
 from fairlane.views import kinds as views
-from fairlane.views import query as answers
+from fairlane.views import lines as answers
 from fairlane.views.style import Look
 
 FILE = "report.html"
@@ -80,7 +80,7 @@ def query(
 ) -> Answer:
     """Ask the tables of a run, a study or a sweep of loads a question in SQL."""
     found = folders.query(run, sql)
-    return Answer(found, [answers.table(found) if sys.stdout.isatty() else answers.csv(found)])
+    return Answer(found, [answers.answer_table(found) if sys.stdout.isatty() else answers.answer_csv(found)])
 
 
 def write_page(

@@ -12,16 +12,7 @@ from fairlane import cables as surveys
 from fairlane import gpcnet as gpcnets
 from fairlane.cables.results import Cables
 from fairlane.cli.command import Answer, ExitCode, OutFolder, Quiet, Seed, completing, out_option
-from fairlane.cli.options import (
-    AllowCode,
-    Assignments,
-    Dask,
-    Resume,
-    ScenarioFile,
-    Workers,
-    report,
-    report_damaged,
-)
+from fairlane.cli.options import AllowCode, Assignments, Dask, Resume, ScenarioFile, Workers, report, report_damaged
 from fairlane.gpcnet.results import Gpcnet
 from fairlane.saturation.results import Saturation
 from fairlane.study.running import run

@@ -13,7 +13,7 @@ from fairlane.inputs.problems import refusing
 from fairlane.pattern import Pattern, analyse, program_of
 from fairlane.scenario.models import Job
 from fairlane.views.kinds import write
-from fairlane.views.trace import view
+from fairlane.views.pattern import trace_view
 from fairlane.wording import plural
 from fairlane.workload.trace import read_trace
 
@@ -32,7 +32,7 @@ def describe(file: _Archive) -> Answer:
     Also its collectives, communicators and neighbours, and how much of its CPU time was computation.
     """
     description = read_trace(file).describe()
-    return Answer(description, [view(description, str(file))])
+    return Answer(description, [trace_view(description, str(file))])
 
 
 def pattern(file: _Archive, out: _Picture = None) -> Answer:

@@ -4,6 +4,6 @@ Nothing else calls ``run_window_budget``: progress, interruption, budgets and wh
 """
 
 from fairlane.engine.drive import End, Engine, RawTable, Slice, Watcher, drive
-from fairlane.engine.iterations import Iterations, job_finished
+from fairlane.engine.tables import Iterations, job_finished
 
 __all__ = ["End", "Engine", "Iterations", "RawTable", "Slice", "Watcher", "drive", "job_finished"]

@@ -5,12 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.fabric.astra_network import (
-    is_astra_network,
-    is_astra_system,
-    read_astra_network,
-    refuse_astra_system,
-)
+from fairlane.fabric.astra_network import is_astra_network, is_astra_system, read_astra_network, refuse_astra_system
 from fairlane.fabric.cable_files import is_csv, is_graphml, is_ibsim, read_csv, read_graphml, read_ibsim
 from fairlane.fabric.cray_links import is_cray_links, read_cray_links
 from fairlane.fabric.forwarding import with_tables

@@ -23,7 +23,7 @@ from math import prod
 from typing import Any
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.fabric.subtrees import subtrees
+from fairlane.fabric.levels import subtrees
 from fairlane.fabric.view import Fabric
 from fairlane.fabric.wiring import Wiring
 from fairlane.inputs.files import MOST_DEPTH

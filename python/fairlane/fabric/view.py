@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from fairlane import _core
 from fairlane.errors import Problem
 from fairlane.fabric.description import Coverage, FabricDescription, describe, link_classes, measure
-from fairlane.fabric.exceptions import exceptions
-from fairlane.inputs.problems import Problems
+from fairlane.fabric.levels import exceptions
+from fairlane.inputs.problems import Problems, refusing
 from fairlane.slurm import shortened
 from fairlane.units import BANDWIDTH, DURATION
 from fairlane.wording import html_table, plural
@@ -126,7 +126,6 @@ class Fabric:
         Raises ``ScenarioError`` for hosts that the fabric does not have.
         """
         from fairlane.inputs.hosts import host_numbers, read_hosts
-        from fairlane.inputs.problems import refusing
 
         with refusing("hosts"):
             return host_numbers(read_hosts(hosts), self.host_names)

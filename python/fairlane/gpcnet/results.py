@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NotRequired, Self
+from typing import Any
 
 import polars as pl
 from pydantic import TypeAdapter
-from typing_extensions import TypedDict
 
 from fairlane.gpcnet.measure import Trial
 from fairlane.gpcnet.plan import TESTS, Plan, divided
 from fairlane.results import notes
-from fairlane.results.base import Results
 from fairlane.results.derive import interval
-from fairlane.results.manifest import Sealed, read_json
-from fairlane.results.parquet import read_tables
 from fairlane.results.schemas import Optional, Schema, types
 from fairlane.statistics import of_ratios, over_replicates, spread
-from fairlane.tasks import measuring
-from fairlane.tasks.measuring import measure_all
+from fairlane.tasks.measuring import Measured, StoredMeta, measure_all, provenance
 from fairlane.tasks.store import Store
 from fairlane.tasks.task import Answer
 from fairlane.wording import amount, number, ratio, significant
-
-META = "gpcnet.json"
-CSV = "impact.csv"
-GPCNET_SCHEMA_VERSION = 2
-"""Version of the layout of a benchmark's folder and of its tables' columns."""
 
 _MEASURES = ("isolated", "isolated_p99", "congested", "congested_p99", "impact", "impact_p99")
 _NUMBER = Optional(pl.Float64)
@@ -58,20 +46,35 @@ _SCHEMAS: Mapping[str, Schema] = {
 }
 
 
-@dataclass(frozen=True, repr=False)
-class Gpcnet(Results):
+class _Stored(StoredMeta):
+    """What ``gpcnet.json`` holds."""
+
+    hosts: int
+    hosts_of_test: int
+    ranks_per_host: int
+    iterations: int
+    message_size: int
+    window: int
+    warm_up_ps: int
+    transports: list[str]
+    left_out: dict[str, str]
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Gpcnet(Measured):
     """Latency, bandwidth and allreduce, isolated and congested, by transport."""
 
     trials: pl.DataFrame
     """One row per transport, network test, seed and whether there was congestion: mean and 99th percentile."""
     impact: pl.DataFrame
     """One row per transport and network test: isolated, congested and the impact factor, means over seeds."""
-    meta: Mapping[str, Any]
-    """Provenance: version, scenario, options, seeds, transports left out, whether it was interrupted."""
-    folder: Path | None = None
-    """Where it is stored."""
 
     TABLES = ("trials", "impact")
+    KIND = "gpcnet"
+    SCHEMA_VERSION = 2
+    SCHEMAS = _SCHEMAS
+    META = TypeAdapter(_Stored)
+    CSV = ("impact", "impact.csv")
 
     @classmethod
     def of(cls, answers: Iterable[tuple[Trial, Answer]], meta: Mapping[str, Any]) -> Gpcnet:
@@ -90,7 +93,7 @@ class Gpcnet(Results):
         trials = pl.DataFrame(rows, schema=types(_SCHEMAS["trials"]))
         pairs = trials.unique(["transport", "test"], maintain_order=True).select("transport", "test")
         impact = [_impact(trials, transport, test) for transport, test in pairs.iter_rows()]
-        return cls(trials, pl.DataFrame(impact, schema=types(_SCHEMAS["impact"])), meta)
+        return cls(trials=trials, impact=pl.DataFrame(impact, schema=types(_SCHEMAS["impact"])), meta=meta)
 
     def repeated(self) -> list[str]:
         """That trials repeat another one of the same kind, in a sentence; nothing if none does."""
@@ -103,45 +106,6 @@ class Gpcnet(Results):
         if not ends:
             return "No congestion impact factor was measured"
         return f"Congestion impact factors: mean up to {' and '.join(dict.fromkeys([ends[-1], ends[0]]))}"
-
-    def save(self, store: Store) -> Gpcnet:
-        """Stores the tables (Parquet, and the impact factors as CSV) and the provenance in the benchmark's folder.
-
-        Raises ``ResultsError`` if that fails.
-        """
-        files = {CSV: self.impact.write_csv(), META: json.dumps(dict(self.meta), indent=2) + "\n"}
-        store.finish("gpcnet", GPCNET_SCHEMA_VERSION, self.tables(), files)
-        return replace(self, folder=store.folder)
-
-    @classmethod
-    def load(cls, folder: Path) -> Self:
-        """Reads a benchmark from its folder. Raises ``ResultsError`` if it is not complete, or has changed."""
-        sealed = Sealed.open(folder, "gpcnet", GPCNET_SCHEMA_VERSION)
-        meta = read_json(_Meta.validate_json, sealed.path(META))
-        return cls(**read_tables(sealed, _SCHEMAS), meta=dict(meta), folder=folder)
-
-
-class _Stored(TypedDict):
-    """What ``gpcnet.json`` holds."""
-
-    version: str
-    scenario: dict[str, Any]
-    hosts: int
-    hosts_of_test: int
-    ranks_per_host: int
-    iterations: int
-    message_size: int
-    window: int
-    warm_up_ps: int
-    duration_ps: int
-    transports: list[str]
-    left_out: dict[str, str]
-    seeds: list[int]
-    partial: bool
-    recomputed: NotRequired[list[str]]
-
-
-_Meta = TypeAdapter(_Stored)
 
 
 def _impact(trials: pl.DataFrame, transport: str, test: str) -> dict[str, Any]:
@@ -186,9 +150,7 @@ def opened(plan: Plan, started: datetime, out: Path | None, *, resume: bool) -> 
 
     Raises ``ResultsError`` if the folder is of something else.
     """
-    return measuring.opened(
-        "gpcnet", plan, META, started, out, code="fairlane.gpcnet.measure", suffix="gpcnet", resume=resume
-    )
+    return Gpcnet.opened("gpcnet", plan, started, out, code="fairlane.gpcnet.measure", resume=resume)
 
 
 def benchmark(plan: Plan, *, store: Store | None = None, progress: bool = False) -> Gpcnet:
@@ -205,15 +167,13 @@ def benchmark(plan: Plan, *, store: Store | None = None, progress: bool = False)
         for congested in (False, True)
     ]
     found = measure_all(trials, plan.workers, store, progress=progress)
-    meta = {
-        "version": version("fairlane"),
-        **plan.described(),
-        "hosts": plan.hosts,
-        "hosts_of_test": divided(plan.hosts)[0],
-        "transports": list(plan.transports),
-        "left_out": dict(plan.left_out),
-        "seeds": list(plan.seeds),
-        "partial": len(found) < len(trials),
-        "recomputed": [] if store is None else store.damaged,
-    }
+    meta = provenance(
+        plan,
+        store,
+        partial=len(found) < len(trials),
+        hosts=plan.hosts,
+        hosts_of_test=divided(plan.hosts)[0],
+        transports=list(plan.transports),
+        left_out=dict(plan.left_out),
+    )
     return Gpcnet.of(found, meta)

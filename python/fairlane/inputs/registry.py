@@ -16,6 +16,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
+from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
@@ -324,8 +325,6 @@ def _call(thing: Any, name: str, source: str | None = None) -> None:
 @lru_cache(maxsize=1)
 def _installed(_path: tuple[str, ...]) -> Any:
     """Entry points of all packages on the path: reading them takes some 20 ms, so a process does so once."""
-    from importlib.metadata import entry_points
-
     return entry_points()
 
 

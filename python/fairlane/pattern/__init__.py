@@ -7,17 +7,7 @@ from dataclasses import dataclass
 
 from fairlane import _core
 from fairlane.pattern.traffic import KINDS, MOST_RANKS, Traffic, observe, program_of
-from fairlane.pattern.verdict import (
-    BULK,
-    Communities,
-    Evidence,
-    Kind,
-    Verdict,
-    communities,
-    evidence,
-    grids,
-    judge,
-)
+from fairlane.pattern.verdict import BULK, Communities, Evidence, Kind, Verdict, communities, evidence, grids, judge
 
 __all__ = [
     "BULK",

@@ -12,7 +12,7 @@ from pydantic import Field
 from typing_extensions import override
 
 from fairlane.errors import Problem
-from fairlane.fabric.subtrees import subtrees
+from fairlane.fabric.levels import subtrees
 from fairlane.inputs.problems import Problems
 from fairlane.placement.base import FabricView, PlacementPolicy, Request, by_leaf
 

@@ -23,7 +23,7 @@ from fairlane.views.style import Look
 __all__ = ["FIGURES", "Draw", "draw_figures", "draw_into", "draw_new", "show"]
 
 Draw = Callable[..., Any]
-"""Draws a figure of results, on the axes given as ``axes`` if there are any, and returns the axes (see ``panels``), a
+"""Draws a figure of results, on the axes given as ``axes`` if there are any, and returns the axes (see ``runs``), a
 figure or a chart of Altair; None if the results have nothing to show there. The annotation of its first argument says
 of which."""
 

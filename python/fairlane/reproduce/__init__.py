@@ -1,11 +1,10 @@
 """Reproducing papers: a folder with study files, claims and figures, run, judged and drawn.
 
 ``folder`` has the format, ``planning`` what is run, ``running`` how, ``deriving`` what is made of it, ``judging`` the
-verdicts of one replicate, ``reseeding`` what differs between replicates, ``rounds`` their order, ``replicating`` the
-loop, ``earlier`` what was judged elsewhere, ``verdicts`` what comes of all of them, ``figures``, ``bands`` and
-``output`` what is written. ``space`` says what a paper leaves open, ``robustness`` runs points of it, ``shares`` has
-what they say of clauses, ``maps`` and ``robustness_output`` what is written. The papers that fairlane comes with are
-in ``papers``.
+verdicts of one replicate, ``reseeding`` what differs between replicates, ``replicating`` their order and the loop,
+``earlier`` what was judged elsewhere, ``verdicts`` what comes of all of them, ``figures``, ``storing`` and ``output``
+what is written. ``space`` says what a paper leaves open, ``robustness`` runs points of it, ``shares`` has what they say
+of clauses, ``robustness_output`` what is written. The papers that fairlane comes with are in ``papers``.
 """
 
 from collections.abc import Sequence

@@ -18,7 +18,7 @@ from fairlane.errors import FairlaneError, Problem, ScenarioError
 from fairlane.inputs.problems import Problems
 from fairlane.reproduce.folder import Derived, Folder
 from fairlane.reproduce.planning import method_of
-from fairlane.study.method import Method
+from fairlane.study.setting import Method
 from fairlane.study.sql import Database, QueryError
 from fairlane.tasks.closure import sources
 from fairlane.tasks.store import Store

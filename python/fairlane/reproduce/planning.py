@@ -13,8 +13,7 @@ from fairlane.inputs.problems import Problems, located, refusing
 from fairlane.inputs.registry import Registry
 from fairlane.reproduce.folder import Change, Claim, Folder, PaperTable, StudyEntry
 from fairlane.reproduce.reseeding import moved, reseed, shift
-from fairlane.study.method import Method
-from fairlane.study.setting import steps_of
+from fairlane.study.setting import Method, steps_of
 from fairlane.study.study import Study
 from fairlane.study.table import listed_placements
 

@@ -18,9 +18,9 @@ from fairlane.reproduce.folder import Conditional
 from fairlane.reproduce.planning import Plan, Prepared, trusted
 from fairlane.reproduce.reseeding import shift
 from fairlane.study.measured import plan_of
-from fairlane.study.method import MEASURE, Method
 from fairlane.study.plan import Plan as Tasks
 from fairlane.study.replicates import repeated
+from fairlane.study.setting import MEASURE, Method
 from fairlane.study.sql import Database, QueryError
 from fairlane.study.tables import digest_of_answer
 from fairlane.tasks.closure import sources

@@ -6,7 +6,7 @@ the job completed in both runs, and ``h`` those of the warm-up, which are left o
 
     W = (t_isolated(k) - t_isolated(h)) / (t_co-run(k) - t_co-run(h)) - 1.
 
-``statistics.series`` has the rule by which the warm-up is found, 0 of fewer than 20 iterations. Where the job's program
+``statistics`` has the rule by which the warm-up is found, 0 of fewer than 20 iterations. Where the job's program
 ends in both runs, all of it counts, and the times are those until its last rank ended. W is then the change of the
 job's throughput against the isolated run, and changes as smoothly as the times do. Its interval is that of the ratio of
 the times of the same iterations: what one iteration takes more in both runs does not widen it.

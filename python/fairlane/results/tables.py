@@ -10,6 +10,7 @@ import polars as pl
 
 from fairlane.engine import Engine
 from fairlane.engine.tables import EngineTables, Work, frame, marks
+from fairlane.power import power
 from fairlane.results import accelerators, derive
 from fairlane.results.culprit import LeftOut, lost_time
 from fairlane.results.latency import Latency
@@ -140,7 +141,6 @@ class Tables:
         return makers | {name: partial(of_record[name], raw) for name, raw in seen.record.items()}
 
     def _power(self) -> pl.DataFrame | None:
-        from fairlane.power import power
 
         jobs, measured = self.scenario.jobs, self.observed.measured
         drawn = [job.power for job in jobs if job.power is not None]

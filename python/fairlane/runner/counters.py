@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from fairlane.engine import Engine
 from fairlane.engine.tables import PS, frame, marks, timed
-from fairlane.fabric.view import columns
+from fairlane.fabric.view import Fabric, columns
 
 if TYPE_CHECKING:
     from fairlane.scenario import Resolved
@@ -237,8 +237,6 @@ def _elapsed(marked: pl.DataFrame, ranks: int) -> pl.DataFrame:
 
 def _visible(resolved: "Resolved", job: int, *, everywhere: bool) -> NDArray[np.int64]:
     """The links that end at the switches of the job's hosts, or at any switch, ascending."""
-    from fairlane.fabric.view import Fabric
-
     links = Fabric.build(resolved.tables["fabric"]).links
     ends = links["to_switch"]
     mine = np.isin(links["from_host"], np.asarray(resolved.jobs[job].hosts))

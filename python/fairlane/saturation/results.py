@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
-from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal, NotRequired, Self
+from typing import Any, Literal
 
 import polars as pl
 from pydantic import TypeAdapter
-from typing_extensions import TypedDict
 
 from fairlane.results import notes
-from fairlane.results.base import Results
 from fairlane.results.derive import interval
 from fairlane.results.latency import QUANTILES, summarize
-from fairlane.results.manifest import Sealed, read_json
-from fairlane.results.parquet import read_tables
 from fairlane.results.schemas import Optional, Schema
 from fairlane.saturation.measure import Measurement, Replicate
 from fairlane.saturation.plan import Plan
 from fairlane.statistics import FEWEST, independent
-from fairlane.tasks import measuring
-from fairlane.tasks.measuring import measure_all
+from fairlane.tasks.measuring import Measured, StoredMeta, measure_all, provenance
 from fairlane.tasks.store import Store
-
-META = "saturation.json"
-CSV = "points.csv"
-SATURATION_SCHEMA_VERSION = 3
-"""Version of the layout of a sweep's folder and of its tables' columns."""
 
 ACCEPTED_IN_FULL = 0.97
 """A load is saturated if less than this part of what is generated is delivered."""
@@ -40,71 +28,6 @@ FEW = 1000
 """Messages at a load below which its figures are rough."""
 
 Verdict = Literal["yes", "no", "undecided"]
-
-
-@dataclass(frozen=True, repr=False)
-class Saturation(Results):
-    """Accepted throughput and latency by offered load."""
-
-    runs: pl.DataFrame
-    """One row per load and seed."""
-    points: pl.DataFrame
-    """One row per load: means over seeds with their intervals, quantiles of the histograms of all seeds together."""
-    meta: Mapping[str, Any]
-    """Provenance: version, scenario, warm-up, duration, seeds, whether it was interrupted."""
-    folder: Path | None = None
-    """Where it is stored."""
-
-    TABLES = ("runs", "points")
-
-    @classmethod
-    def of(cls, replicates: Iterable[Replicate], meta: Mapping[str, Any]) -> Saturation:
-        """The tables of what was measured."""
-        ordered = sorted(replicates, key=lambda replicate: (replicate.load, replicate.seed))
-        runs = pl.DataFrame([_run(replicate) for replicate in ordered], schema=_RUN, infer_schema_length=None)
-        by_load = groupby(ordered, key=lambda replicate: replicate.load)
-        rows = [_point(load, list(of_load), runs.filter(pl.col("load") == load)) for load, of_load in by_load]
-        return cls(runs, pl.DataFrame(rows, schema=_POINT, infer_schema_length=None), meta)
-
-    def saturation(self) -> tuple[float | None, float | None]:
-        """The greatest load accepted in full below which all are, and the least that is saturated; None without one."""
-        full: float | None = None
-        for row in self.points.iter_rows(named=True):
-            if row["saturated"] == "yes":
-                return full, row["load"]
-            if row["saturated"] == "no":
-                full = row["load"]
-        return full, None
-
-    def repeated(self) -> list[str]:
-        """That runs repeat another one of the same load, in a sentence; nothing if none does."""
-        return notes.repeated(self.runs, _SAME, ["seeds"])
-
-    def headline(self) -> str:
-        """Where saturation lies, in a line."""
-        full, saturated = self.saturation()
-        head = "No load is accepted in full" if full is None else f"All offered load is accepted up to load {full:g}"
-        if saturated is not None:
-            return f"{head}, saturated from {saturated:g} on"
-        undecided = self.points.filter((pl.col("saturated") == "undecided") & (pl.col("load") > (full or 0)))
-        return f"{head}, undecided above" if undecided.height else f"{head}: not saturated"
-
-    def save(self, store: Store) -> Saturation:
-        """Stores the tables (Parquet, and the points as CSV) and the provenance in the sweep's folder.
-
-        Raises ``ResultsError`` if that fails.
-        """
-        files = {CSV: self.points.write_csv(), META: json.dumps(dict(self.meta), indent=2) + "\n"}
-        store.finish("saturation", SATURATION_SCHEMA_VERSION, self.tables(), files)
-        return replace(self, folder=store.folder)
-
-    @classmethod
-    def load(cls, folder: Path) -> Self:
-        """Reads a sweep from its folder. Raises ``ResultsError`` if it is not complete, or has changed."""
-        sealed = Sealed.open(folder, "saturation", SATURATION_SCHEMA_VERSION)
-        meta = read_json(_Meta.validate_json, sealed.path(META))
-        tables = read_tables(sealed, _SCHEMAS)
-        return cls(**tables, meta=dict(meta), folder=folder)
 
 
 _LATENCIES = [
@@ -136,20 +59,61 @@ _SCHEMAS: Mapping[str, Schema] = {
 }
 
 
-class _Stored(TypedDict):
+class _Stored(StoredMeta):
     """What ``saturation.json`` holds."""
 
-    version: str
-    scenario: dict[str, Any]
     warm_up_ps: int
-    duration_ps: int
     loads: list[float]
-    seeds: list[int]
-    partial: bool
-    recomputed: NotRequired[list[str]]
 
 
-_Meta = TypeAdapter(_Stored)
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Saturation(Measured):
+    """Accepted throughput and latency by offered load."""
+
+    runs: pl.DataFrame
+    """One row per load and seed."""
+    points: pl.DataFrame
+    """One row per load: means over seeds with their intervals, quantiles of the histograms of all seeds together."""
+
+    TABLES = ("runs", "points")
+    KIND = "saturation"
+    SCHEMA_VERSION = 3
+    SCHEMAS = _SCHEMAS
+    META = TypeAdapter(_Stored)
+    CSV = ("points", "points.csv")
+
+    @classmethod
+    def of(cls, replicates: Iterable[Replicate], meta: Mapping[str, Any]) -> Saturation:
+        """The tables of what was measured."""
+        ordered = sorted(replicates, key=lambda replicate: (replicate.load, replicate.seed))
+        runs = pl.DataFrame([_run(replicate) for replicate in ordered], schema=_RUN, infer_schema_length=None)
+        by_load = groupby(ordered, key=lambda replicate: replicate.load)
+        rows = [_point(load, list(of_load), runs.filter(pl.col("load") == load)) for load, of_load in by_load]
+        points = pl.DataFrame(rows, schema=_POINT, infer_schema_length=None)
+        return cls(runs=runs, points=points, meta=meta)
+
+    def saturation(self) -> tuple[float | None, float | None]:
+        """The greatest load accepted in full below which all are, and the least that is saturated; None without one."""
+        full: float | None = None
+        for row in self.points.iter_rows(named=True):
+            if row["saturated"] == "yes":
+                return full, row["load"]
+            if row["saturated"] == "no":
+                full = row["load"]
+        return full, None
+
+    def repeated(self) -> list[str]:
+        """That runs repeat another one of the same load, in a sentence; nothing if none does."""
+        return notes.repeated(self.runs, _SAME, ["seeds"])
+
+    def headline(self) -> str:
+        """Where saturation lies, in a line."""
+        full, saturated = self.saturation()
+        head = "No load is accepted in full" if full is None else f"All offered load is accepted up to load {full:g}"
+        if saturated is not None:
+            return f"{head}, saturated from {saturated:g} on"
+        undecided = self.points.filter((pl.col("saturated") == "undecided") & (pl.col("load") > (full or 0)))
+        return f"{head}, undecided above" if undecided.height else f"{head}: not saturated"
 
 
 def _run(replicate: Replicate) -> dict[str, Any]:
@@ -203,9 +167,7 @@ def opened(plan: Plan, started: datetime, out: Path | None, *, resume: bool) -> 
     Raises ``ScenarioError`` if the plan cannot be simulated, ``ResultsError`` if the folder is of something else.
     """
     plan.check()
-    return measuring.opened(
-        "sweep", plan, META, started, out, code="fairlane.saturation.measure", suffix="saturation", resume=resume
-    )
+    return Saturation.opened("sweep", plan, started, out, code="fairlane.saturation.measure", resume=resume)
 
 
 def sweep(plan: Plan, *, store: Store | None = None, progress: bool = False) -> Saturation:
@@ -217,12 +179,5 @@ def sweep(plan: Plan, *, store: Store | None = None, progress: bool = False) -> 
     tasks = [Measurement(plan, load, seed) for load in plan.loads for seed in plan.seeds]
     answers = measure_all(tasks, plan.workers, store, progress=progress)
     found = [task.replicate(answer) for task, answer in answers]
-    meta = {
-        "version": version("fairlane"),
-        **plan.described(),
-        "loads": list(plan.loads),
-        "seeds": list(plan.seeds),
-        "partial": len(found) < len(tasks),
-        "recomputed": [] if store is None else store.damaged,
-    }
-    return Saturation.of(found, meta)
+    partial = len(found) < len(tasks)
+    return Saturation.of(found, provenance(plan, store, partial=partial, loads=list(plan.loads)))

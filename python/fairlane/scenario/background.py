@@ -11,6 +11,7 @@ import numpy
 from pydantic import Field, PrivateAttr, model_validator
 
 from fairlane.errors import Problem
+from fairlane.fabric.view import Fabric
 from fairlane.inputs.distribution import Distribution, DurationDistribution, NumberDistribution, distribution
 from fairlane.inputs.problems import Problems, under, validated
 from fairlane.inputs.table import Table
@@ -128,7 +129,6 @@ def with_background(scenario: _Scenario) -> _Scenario:
 
     Raises ``Problems`` if the mix does not fit.
     """
-    from fairlane.fabric.view import Fabric
     from fairlane.scenario.placing import fixed_hosts
     from fairlane.scenario.resolve import building, copies
 

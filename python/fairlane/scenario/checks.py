@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from fairlane.errors import Problem
+from fairlane.placement import hosts_needed
 from fairlane.scenario.levels import MAX_LEVELS
 from fairlane.units import DURATION, POWER
 from fairlane.wording import plural
@@ -179,8 +180,6 @@ def listed_twice(scenario: "Scenario", named: "Callable[[Placement], Iterable[Ho
 
 def _length(at: int, job: "Job") -> Iterator[Problem]:
     """A job's own list has a host for every group of ranks of every copy."""
-    from fairlane.placement import hosts_needed
-
     if job.placement and job.placement.hosts is not None and job.ranks:
         fixed = len(job.workload.fixed_hosts()) if job.workload else 0
         needed = job.count * hosts_needed(job.ranks - fixed, job.ranks_per_host or job.placement.ranks_per_host)

@@ -6,10 +6,9 @@ Run times are those of the log, or stretch by the slowdowns that a fitted model 
 
 from fairlane.scheduler.compare import Comparison, ScheduleMetrics, compare_allocators, metrics_of
 from fairlane.scheduler.easy import Placed, Schedule, refusals, replay
-from fairlane.scheduler.mix import PatternMix, Share
+from fairlane.scheduler.log import Log, LoggedJob, PatternMix, Share, read_log
 from fairlane.scheduler.slowdown.forecast import Forecast, Verification, verify
 from fairlane.scheduler.slowdown.model import SlowdownModel, fit_model, load_model
-from fairlane.scheduler.swf import Log, LoggedJob, read_log
 
 __all__ = [
     "Comparison",

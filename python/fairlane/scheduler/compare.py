@@ -17,8 +17,8 @@ from fairlane.results.schedule import SCHEDULE, ScheduleMeta, ScheduleResults, h
 from fairlane.results.schemas import types
 from fairlane.results.study import StudyResults
 from fairlane.scheduler.easy import Schedule, replay
+from fairlane.scheduler.log import LoggedJob
 from fairlane.scheduler.slowdown.forecast import Forecast, Verification
-from fairlane.scheduler.swf import LoggedJob
 from fairlane.slurm import compress
 from fairlane.wording import percent
 

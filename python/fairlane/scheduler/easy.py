@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from fairlane.placement import Communication, FabricView, PlacementPolicy, Request
+from fairlane.scheduler.log import LoggedJob
 from fairlane.scheduler.slowdown.bench import Resident
 from fairlane.scheduler.slowdown.forecast import Forecast, Neighbourhood
-from fairlane.scheduler.swf import LoggedJob
 from fairlane.seeds import Purpose, stream
 
 DEPTH = 500

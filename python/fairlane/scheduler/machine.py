@@ -13,10 +13,9 @@ from fairlane.inputs.problems import refusing
 from fairlane.placement import ALLOCATORS, Communication, PlacementPolicy
 from fairlane.placement.grid import sides_of
 from fairlane.scheduler.easy import refusals
-from fairlane.scheduler.mix import PatternMix
+from fairlane.scheduler.log import LoggedJob, PatternMix
 from fairlane.scheduler.slowdown.forecast import Forecast
 from fairlane.scheduler.slowdown.model import load_model
-from fairlane.scheduler.swf import LoggedJob
 
 
 @dataclass(frozen=True)

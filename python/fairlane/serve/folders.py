@@ -11,17 +11,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from fairlane.cables.results import META as CABLES_META
 from fairlane.errors import FairlaneError
-from fairlane.gpcnet.results import META as GPCNET_META
 from fairlane.inputs.files import parse_json, read_bytes
 from fairlane.results.live import Found, live_folder, read_live, stored_name
 from fairlane.results.manifest import MANIFEST
-from fairlane.results.reproduction import META as REPRODUCTION_META
-from fairlane.results.run import META as RUN_META
-from fairlane.results.schedule import META as SCHEDULE_META
-from fairlane.results.study import META as STUDY_META
-from fairlane.saturation.results import META as SATURATION_META
 from fairlane.tasks.store import ANSWERS, FAILED, SPEC
 
 DEEPEST = 8
@@ -29,19 +22,10 @@ DEEPEST = 8
 MOST_FOLDERS = 20_000
 """Folders that are looked at; more are not listed."""
 _MOST_META = 4 << 20  # bytes of a file of provenance
-_METAS = {
-    "run": RUN_META,
-    "study": STUDY_META,
-    "saturation": SATURATION_META,
-    "gpcnet": GPCNET_META,
-    "cables": CABLES_META,
-    "schedule": SCHEDULE_META,
-    "reproduction": REPRODUCTION_META,
-}
-_KINDS = {
-    "sweep": "saturation",
-    "survey": "cables",
-}  # kinds of unfinished folders by what their specification calls them
+KINDS = ("run", "study", "saturation", "gpcnet", "cables", "schedule", "reproduction")
+"""Kinds of folders, by their manifests, that have a page; that of a robustness map is a reproduction."""
+_METAS = {kind: f"{kind}.json" for kind in KINDS}
+_UNFINISHED = {"sweep": "saturation", "survey": "cables"}  # kinds by what their specification calls them
 
 Status = Literal["in progress", "finished", "partial", "not complete", "killed", "failed", "broken"]
 
@@ -224,7 +208,7 @@ def _unfinished(folder: Path, path: str) -> Entry:
     known = set(_object(folder / SPEC)) - {"schema_version", "version", "sources"}
     kind = min(known, default="unknown")
     words = "it is being computed, or was interrupted: --resume continues"
-    return Entry(path, _KINDS.get(kind, kind), "not complete", words, started=_when({}, folder / SPEC))
+    return Entry(path, _UNFINISHED.get(kind, kind), "not complete", words, started=_when({}, folder / SPEC))
 
 
 def _object(path: Path) -> Mapping[str, Any]:

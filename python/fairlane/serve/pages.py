@@ -19,8 +19,6 @@ from fairlane.report import load_results, write_report
 from fairlane.results.manifest import MANIFEST, sha256_of
 from fairlane.views.page import BROWSER, json_in_html, style
 
-KINDS = frozenset({"run", "study", "saturation", "gpcnet", "cables", "schedule", "reproduction"})
-"""Kinds of folders, by their manifests, that have a page; that of a robustness map is a reproduction."""
 MOST_KEPT = 100
 """Pages that are kept; of more, those go that were asked for least recently."""
 

@@ -1,21 +1,18 @@
 """Uncertainty: 95% intervals within a run, over replicates, and of differences; false discoveries.
 
-*A number with its uncertainty.*
+*Replicates: placements, and seeds within each.* Placements are drawn independently, seeds within one share it: so
+placements, the outer units, are resampled whole (the hierarchical bootstrap; A. C. Davison and D. V. Hinkley, Bootstrap
+Methods and their Application, 1997, section 3.8: the spread of their means has that of seeds in it already).
+Percentiles of few units are too narrow by the factor sqrt((n - 1) / n) and by the difference between the normal and
+Student's distribution; both are made good (T. C. Hesterberg, The American Statistician 69, 2015: the expanded
+percentile interval). Fewer than ten units have too few different resamples: their interval is Student's. Values that
+belong together, as of a treated and a default run, enter as their difference.
 
-*What is found over replicates: placements, and seeds within each.* Placements are drawn independently, seeds within one
-share it: so placements, the outer units, are resampled whole (the hierarchical bootstrap; A. C. Davison and D. V.
-Hinkley, Bootstrap Methods and their Application, 1997, section 3.8: the spread of their means has that of seeds in it
-already). Percentiles of few units are too narrow by the factor sqrt((n - 1) / n) and by the difference between the
-normal and Student's distribution; both are made good (T. C. Hesterberg, The American Statistician 69, 2015: the
-expanded percentile interval). Fewer than ten units have too few different resamples: their interval is Student's.
-Values that belong together, as of a treated and a default run, enter as their difference.
-
-*Means of correlated series, as of the iteration times of a job.*
-
-*Warm-up.* The first values of a simulation are not like the later ones: it begins with an empty network. MSER-5 (K. P.
-White, Simulation 69, 1997; White, Cobb and Spratt, Winter Simulation Conference 2000) averages the series in batches of
-five and leaves out as many of the first batches as makes the estimated variance of the mean of the others least. If
-that is half of them or more, the series is too short to tell a warm-up from other variation, and nothing is left out.
+*Warm-up of correlated series, as of the iteration times of a job.* The first values of a simulation are not like the
+later ones: it begins with an empty network. MSER-5 (K. P. White, Simulation 69, 1997; White, Cobb and Spratt, Winter
+Simulation Conference 2000) averages the series in batches of five and leaves out as many of the first batches as makes
+the estimated variance of the mean of the others least. If that is half of them or more, the series is too short to tell
+a warm-up from other variation, and nothing is left out.
 
 *Correlation.* Neighbouring values resemble each other, so ``n`` of them tell less than ``n`` independent ones would: as
 much as the effective sample size, which Geyer's initial monotone sequence of autocorrelations gives (C. J. Geyer,

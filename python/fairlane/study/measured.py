@@ -13,15 +13,15 @@ import polars as pl
 from typing_extensions import override
 
 from fairlane.engine import Engine
-from fairlane.engine.iterations import job_finished
+from fairlane.engine.tables import job_finished
 from fairlane.errors import Problem, RunError, ScenarioError
 from fairlane.results.schemas import RUN
 from fairlane.results.tables import Links, Observed, Tables
 from fairlane.runner.counters import IterationCounters, PortSampler
 from fairlane.scenario import Scenario
-from fairlane.study.method import MEASURE
 from fairlane.study.pinned import pin
 from fairlane.study.plan import DEFAULT, Plan, decided_of, judged, plan
+from fairlane.study.setting import MEASURE
 from fairlane.study.sql import Database, QueryError
 from fairlane.study.study import Point, Study
 from fairlane.study.table import RUN_TABLES

@@ -17,9 +17,8 @@ from fairlane.inputs.document import Document, KeyPath, current_document, dotted
 from fairlane.inputs.problems import Problems
 from fairlane.scenario import Scenario
 from fairlane.study.design import combinations
-from fairlane.study.method import Method
 from fairlane.study.replicates import key_of
-from fairlane.study.setting import Change, changes, steps_of
+from fairlane.study.setting import Change, Method, changes, steps_of
 from fairlane.study.table import Case, StudyTable
 from fairlane.wording import html_table, plural
 

@@ -166,7 +166,7 @@ def code() -> Code:
     return Code(Path(__file__).parents[1])
 
 
-STUDY = ("fairlane.study.pinned", "fairlane.study.measured", "fairlane.study.method")
+STUDY = ("fairlane.study.pinned", "fairlane.study.measured", "fairlane.study.setting")
 """The modules of the functions that the tasks of studies name."""
 _CONTROLLERS = "fairlane.controller"
 

@@ -3,6 +3,8 @@
 A task that has failed as often as it may be tried is a failure, reported by its name; the others continue.
 """
 
+from __future__ import annotations
+
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping

@@ -20,6 +20,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from fairlane.errors import Problem, ScenarioError
+from fairlane.scenario import estimate
 from fairlane.tasks.task import Computable, Outcome, Stopwatch, perform
 
 _SHARE = struct.Struct("=d")
@@ -56,9 +57,7 @@ def open_pool(workers: int | None = None, dask: str | None = None) -> Pool:
     Raises ``ScenarioError`` if no scheduler answers.
     """
     if dask is None:
-        from fairlane.scenario.estimate import machine_cores
-
-        return Processes(machine_cores() if workers is None else workers)
+        return Processes(estimate.machine_cores() if workers is None else workers)
     from fairlane.tasks.cluster import connect
 
     return connect(dask)
@@ -70,15 +69,15 @@ def affordable(memory: float, allowed: int | None = None, workers: int | None = 
     A task takes about ``memory`` bytes; ``allowed`` is what its scenario allows, if it says so. Raises
     ``ScenarioError`` if there is not enough.
     """
-    from fairlane.scenario.estimate import bytes_text, machine_cores, machine_memory
-
-    available = max(machine_memory(), allowed or 0)
+    available = max(estimate.machine_memory(), allowed or 0)
     room = max(1, int(available // max(memory, 1.0)))
     if workers is None:
-        return min(machine_cores(), room)
+        return min(estimate.machine_cores(), room)
     if workers > room:
-        words = f"each takes about {bytes_text(memory)} of memory"
-        raise ScenarioError(Problem("--workers", words, workers, f"at most {room}, for {bytes_text(available)}"))
+        words = f"each takes about {estimate.bytes_text(memory)} of memory"
+        raise ScenarioError(
+            Problem("--workers", words, workers, f"at most {room}, for {estimate.bytes_text(available)}")
+        )
     return workers
 
 

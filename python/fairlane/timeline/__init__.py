@@ -4,11 +4,10 @@
 are used.
 """
 
-from fairlane.timeline.build import Timelines, timelines
+from fairlane.timeline.build import PortCounters, Timelines, port_counters, timelines
 from fairlane.timeline.causes import of_messages, queueing_causes
 from fairlane.timeline.otf2_archive import Written, write_otf2
 from fairlane.timeline.perfetto import MOST_PORTS, write_perfetto
-from fairlane.timeline.ports import PortCounters, port_counters
 
 __all__ = [
     "MOST_PORTS",

@@ -157,14 +157,7 @@ class _Job:
 
 def _write(job: _Job, folder: Path) -> int:
     import otf2
-    from otf2.enums import (
-        GroupFlag,
-        GroupType,
-        LocationGroupType,
-        LocationType,
-        Paradigm,
-        RegionRole,
-    )
+    from otf2.enums import GroupFlag, GroupType, LocationGroupType, LocationType, Paradigm, RegionRole
 
     with otf2.writer.open(str(folder), archive_name=ARCHIVE, timer_resolution=RESOLUTION) as archive:
         archive.creator = "fairlane"

@@ -10,8 +10,7 @@ from typing import IO, Any
 
 from fairlane.errors import require, writing
 from fairlane.inputs.files import replacing
-from fairlane.timeline.build import Timelines
-from fairlane.timeline.ports import COUNTERS, PortCounters, port_counters
+from fairlane.timeline.build import COUNTERS, PortCounters, Timelines, port_counters
 from fairlane.timeline.recorded import mpi_name
 
 MOST_PORTS = 64

@@ -21,7 +21,7 @@ from fairlane.results.schedule import ScheduleResults
 from fairlane.results.study import StudyResults
 from fairlane.saturation.results import Saturation
 from fairlane.views.model import View
-from fairlane.views.style import Look
+from fairlane.views.style import Look, config
 
 if TYPE_CHECKING:
     from fairlane.views.model import Chart
@@ -203,7 +203,6 @@ def shown(view: "View", known: Collection[str], name: str | None = None) -> Any:
 
     from fairlane.colours import LIGHT
     from fairlane.views.picture import figure
-    from fairlane.views.style import config
 
     found = _chosen(view, known, [name] if name else ()) or view.pictures
     if not found:

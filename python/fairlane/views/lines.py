@@ -4,13 +4,15 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from fairlane.inputs.described import keys_of
 from fairlane.inputs.parameters import Entry, editor_schema
 from fairlane.results.run import Run
 from fairlane.scenario import Resolved, Scenario
 from fairlane.slurm import shortened
 from fairlane.views.fabric import lanes_text, routes_text
-from fairlane.views.tables import Faint
+from fairlane.views.tables import Column, Faint, Table
 from fairlane.wording import listed, percent, plural, seconds, wall_time
 
 if TYPE_CHECKING:
@@ -120,3 +122,21 @@ def described(found: Entry, *, simulator: bool) -> Iterator[str]:
         yield f"  {row.name}: {', '.join(filter(None, (value, default)))}"
         if row.meaning:
             yield f"      {' '.join(row.meaning.split())}"
+
+
+def answer_table(frame: pl.DataFrame) -> Table:
+    """The rows as a table."""
+    numeric = {name: kind.is_numeric() for name, kind in frame.schema.items()}
+    return Table([Column(name, name, _value, left=not right) for name, right in numeric.items()], frame.to_dicts())
+
+
+def answer_csv(frame: pl.DataFrame) -> str:
+    """The rows as CSV, which has neither lists nor records: these are text."""
+    nested = [name for name, kind in frame.schema.items() if kind.is_nested()]
+    texts = [[None if value is None else str(value) for value in frame[name].to_list()] for name in nested]
+    flat = [pl.Series(name, text, pl.String) for name, text in zip(nested, texts, strict=True)]
+    return frame.with_columns(flat).write_csv().removesuffix("\n")
+
+
+def _value(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

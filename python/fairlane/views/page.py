@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+import vl_convert
 from pydantic_core import to_json
 
 from fairlane.views.charts import Panels
@@ -96,8 +97,6 @@ def style() -> str:
 @cache
 def library() -> str:
     """Vega, Vega-Lite and Vega-Embed as one script; what vl-convert draws pictures with."""
-    import vl_convert
-
     return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script")
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from altair import Undefined
 
-from fairlane.fabric.subtrees import subtrees
+from fairlane.fabric.levels import subtrees
 from fairlane.fabric.view import Fabric
 from fairlane.views.charts import PANEL, Layer, chart, described, drawing, legend_of
 from fairlane.views.model import Chart, View

@@ -4,7 +4,7 @@ A change is the policy file replaced atomically, SIGHUP to the process, and a wa
 OpenSM reports that the subnet is up again. An operator's own policy stays in the file, and is kept beside it as it was
 before the agent. A new service level holds for paths that are queried afterwards: processes that are connected already
 keep theirs until they connect again. For controllers it writes weights of levels into ``opensm.conf`` instead
-(``opensm_weights``), which hold for packets that wait already.
+(``opensm_files``), which hold for packets that wait already.
 """
 
 import os

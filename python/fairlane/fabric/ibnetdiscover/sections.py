@@ -1,6 +1,6 @@
 """The sections of a dump, line by line: switches and adapters with their ports.
 
-What a paste adds is skipped with a remark (``inputs.pasted``). A terminal may have dropped the tabs. GUIDs may be
+What a paste adds is skipped with a remark (``inputs.csv_rows``). A terminal may have dropped the tabs. GUIDs may be
 masked by anything.
 """
 

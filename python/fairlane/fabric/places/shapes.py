@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from fairlane.fabric.subtrees import subtrees
+from fairlane.fabric.levels import subtrees
 from fairlane.fabric.view import Fabric
 
 Floats = npt.NDArray[np.float64]

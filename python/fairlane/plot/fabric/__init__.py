@@ -8,7 +8,7 @@ from pathlib import Path
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.view import Fabric
 from fairlane.inputs.files import replacing
-from fairlane.plot.fabric import grid, groups, levels, ring
+from fairlane.plot.fabric import grid, groups, levels
 from fairlane.plot.runs import Drawn, Given, figure_of
 from fairlane.plot.style import save, styled
 from fairlane.views.style import Look
@@ -24,11 +24,11 @@ def draw(fabric: Fabric, axes: Given = None) -> Drawn:
         case "groups":
             return groups.draw(fabric, axes)
         case "grid":
-            return grid.draw(fabric, axes)
+            return grid.draw_grid(fabric, axes)
         case _ if len(set(fabric.levels)) > 1 or fabric.switches == 1:
             return levels.draw(fabric, axes)
         case _:
-            return ring.draw(fabric, axes)
+            return grid.draw_ring(fabric, axes)
 
 
 def write_figure(fabric: Fabric, path: Path) -> Path:

@@ -22,7 +22,7 @@ from fairlane.models.base import Floats
 from fairlane.placement import PLACEMENTS, Communication, PlacementPolicy, Request
 from fairlane.placement.grid import sides_of
 from fairlane.scenario.models import Job
-from fairlane.scheduler.mix import PatternMix
+from fairlane.scheduler.log import PatternMix
 from fairlane.seeds import Purpose, stream
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.pools import Threads

@@ -11,16 +11,16 @@ import numpy
 from pydantic import Field, model_validator
 
 from fairlane.errors import Problem, ScenarioError
+from fairlane.fabric.table import FabricTable
 from fairlane.fabric.view import Fabric
 from fairlane.inputs.problems import Problems
 from fairlane.models.base import FittedModel, Floats, Part
 from fairlane.models.validation import Bools, ErrorMetrics, cross_validate
-from fairlane.scheduler.mix import PatternMix
+from fairlane.scheduler.log import PatternMix
 from fairlane.scheduler.slowdown.bench import Bench, Best, Resident, Slowdown, draw_snapshot
 from fairlane.wording import plural
 
 if TYPE_CHECKING:
-    from fairlane.fabric.table import FabricTable
     from fairlane.tasks.executor import Executor
 
 _SHIPPED = files("fairlane.scheduler.slowdown") / "models"
@@ -163,8 +163,6 @@ class SlowdownModel(FittedModel):
     @property
     def table(self) -> "FabricTable":
         """The fabric's table; raises ``ScenarioError``."""
-        from fairlane.fabric.table import FabricTable
-
         return FabricTable.read(dict(self.fabric))
 
 

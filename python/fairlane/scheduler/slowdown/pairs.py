@@ -23,10 +23,11 @@ import numpy
 import polars as pl
 
 from fairlane.errors import Problem, RunError, ScenarioError, require
+from fairlane.fabric.table import FabricTable
 from fairlane.inputs.files import parse_toml
 from fairlane.models.base import Floats, one_thread, read_table
 from fairlane.models.validation import ErrorMetrics, cross_validate
-from fairlane.scheduler.mix import PatternMix
+from fairlane.scheduler.log import PatternMix
 from fairlane.scheduler.slowdown.bench import Bench, Best, Resident, allocated, allocators
 from fairlane.scheduler.slowdown.model import NEIGHBOURS, OWN, LinkUse, neighbour_features, own_features, utilisation_of
 from fairlane.seeds import Purpose, stream
@@ -84,8 +85,6 @@ def simulate_pairs(
     and ``slowdown``: the job's iteration time co-running, over that isolated on the same hosts. ``executor``
     performs the simulations.
     """
-    from fairlane.fabric.table import FabricTable
-
     mix, names = _mix(applications), list(applications)
     rows: list[dict[str, Any]] = []
     for number, (name, table) in enumerate(fabrics.items()):

@@ -1,7 +1,7 @@
 """Effects of treatments with their intervals: over all jobs, by workload, job and condition; how they vary; by cell.
 
-Means and intervals are those of ``study.replication``: over placements, or over seeds of a study with one placement.
-Which changes are beyond noise is decided over all rows of a level together, as ``statistics.comparing`` says.
+Means and intervals are those of ``study.replicates``: over placements, or over seeds of a study with one placement.
+Which changes are beyond noise is decided over all rows of a level together, as ``statistics.beyond_noise`` says.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy
+import polars as pl
 
 from fairlane.fabric.view import Fabric
 from fairlane.pattern.traffic import observe, program_of
@@ -39,8 +40,6 @@ def bounds(tables: "Database") -> "pl.DataFrame":
     solution of a linear programme: the largest mean improvement such that no link carries more than its bandwidth, no
     job is faster than isolated, and none loses more than ``AFFORDED``. Queueing is ignored, so it is not attained.
     """
-    import polars as pl
-
     jobs = tables.ask(f"""
         SELECT * FROM jobs WHERE treatment = '{BASELINE}' AND controller_seed = 1
         ORDER BY system, placement, seed, position
@@ -98,8 +97,6 @@ def ranking(tables: "Database") -> "pl.DataFrame":
     Means are over placements, each of which is the mean of its cells: some have more controller seeds than others.
     ``difference`` is that of the mean improvements less twice ``BASELINE`` in the same cells, ``gain`` less once.
     """
-    import polars as pl
-
     cells = tables.ask("""
         SELECT * FROM cells LEFT JOIN bounds USING (system, placement, seed)
         ORDER BY system, treatment, placement, seed, controller_seed
@@ -113,15 +110,12 @@ def ranking(tables: "Database") -> "pl.DataFrame":
 
 def _baseline(cells: "pl.DataFrame", group: "pl.DataFrame") -> "pl.DataFrame":
     """The baseline's improvement in the cells of a group, where it was run in them."""
-    import polars as pl
-
     keys = ["system", "placement", "seed", "controller_seed"]
     other = cells.filter(pl.col("treatment") == BASELINE).select(*keys, pl.col("improvement").alias("baseline"))
     return group.join(other, on=keys, how="left")
 
 
 def _row(group: "pl.DataFrame", joined: "pl.DataFrame") -> dict[str, Any]:
-    import polars as pl
 
     known = joined.filter(pl.col("baseline").is_not_null())
     found: dict[str, Any] = {"system": group["system"][0], "treatment": group["treatment"][0]}
@@ -154,8 +148,6 @@ def variances(tables: "Database") -> "pl.DataFrame":
     the same number of seeds; placements with fewer cells than others are left out. With one controller seed
     ``sd_controllers`` is null and ``sd_scenarios`` includes it.
     """
-    import polars as pl
-
     cells = tables.ask("SELECT * FROM cells ORDER BY system, treatment, placement, seed, controller_seed")
     rows = []
     for (system, treatment), group in cells.group_by("system", "treatment", maintain_order=True):
@@ -181,7 +173,5 @@ def variances(tables: "Database") -> "pl.DataFrame":
 
 def _level(rows: "pl.DataFrame", *keys: str) -> "pl.DataFrame":
     """Of each group its mean, the variance within it, and how many rows it has."""
-    import polars as pl
-
     found = rows.group_by(keys, maintain_order=True)
     return found.agg(pl.col("mean").mean(), pl.len(), within=pl.col("mean").var())

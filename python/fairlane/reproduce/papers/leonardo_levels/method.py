@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from fairlane.engine.iterations import job_finished
-from fairlane.engine.tables import PS, EngineTables
+from fairlane.engine.tables import PS, EngineTables, job_finished
 from fairlane.errors import RunError
 from fairlane.fabric.view import Fabric
 from fairlane.reproduce.papers.leonardo_levels.production import allocations, jobs, moment

@@ -8,8 +8,7 @@ import polars as pl
 
 from fairlane import _core
 from fairlane.advice.features import extract_features, link_utilisation
-from fairlane.engine.iterations import job_finished
-from fairlane.engine.tables import EngineTables
+from fairlane.engine.tables import EngineTables, job_finished
 from fairlane.errors import RunError
 from fairlane.power import by_job, power
 

@@ -9,6 +9,8 @@ import polars as pl
 from fairlane.engine import Engine
 from fairlane.engine.tables import PS, frame, marks, timed
 from fairlane.errors import RunError
+from fairlane.fabric.view import Fabric
+from fairlane.results import derive
 from fairlane.runner.counters import FEATURES, IterationCounters
 from fairlane.study.measured import columns_of
 
@@ -80,8 +82,6 @@ def _timesteps_done(counters: IterationCounters, timesteps: int) -> Callable[[En
 
 def _groups(resolved: "Resolved") -> int:
     """Over how many groups the job is spread."""
-    from fairlane.fabric.view import Fabric
-
     fabric = Fabric.build(resolved.tables["fabric"])
     return len({fabric.leaf_of[host] // fabric.plan["switches"] for host in resolved.jobs[JOB].hosts})
 
@@ -146,7 +146,6 @@ def traced(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "Stopwatc
 
 def _extremes(scenario: "Scenario", resolved: "Resolved", watch: "Stopwatch") -> "list[Span]":
     from fairlane.analysis.record import extremes, spans
-    from fairlane.results import derive
 
     milc: Any = scenario.jobs[JOB].workload
     jobs = tuple(replace(job, marks=number == JOB) for number, job in enumerate(resolved.jobs))

@@ -13,9 +13,9 @@ from fairlane.models.validation import ErrorMetrics
 from fairlane.pattern import observe, program_of
 from fairlane.placement import PLACEMENTS
 from fairlane.scheduler.compare import AWARE, BLIND, CONTIGUOUS, compare_allocators
+from fairlane.scheduler.log import read_log
 from fairlane.scheduler.slowdown.forecast import Forecast, verify
 from fairlane.scheduler.slowdown.model import load_model
-from fairlane.scheduler.swf import read_log
 from fairlane.workload.trace import Trace
 
 if TYPE_CHECKING:

@@ -1,8 +1,11 @@
-"""What does not fit the levels of a tree: hosts above the leaves, cables within a level, cables that skip one."""
+"""Levels of a fabric: its subtrees, and what does not fit a tree, as hosts above the leaves, cables within a level."""
 
 from collections import defaultdict
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import numpy
+from numpy.typing import NDArray
 
 from fairlane.wording import some
 
@@ -43,3 +46,25 @@ def _hosts_above(fabric: "Fabric") -> Iterator[str]:
         words = [f"{names[switch]} ({some(found, _NAMED)})" for switch, found in sorted(switches.items())]
         verb = "is at a switch" if len(hosts) == 1 else "are at switches"
         yield f"{len(hosts)} of {fabric.hosts} hosts {verb} of level {level}: {some(words, _NAMED)}"
+
+
+class _Levels(Protocol):
+    @property
+    def levels(self) -> Sequence[int]: ...
+    @property
+    def links(self) -> Mapping[str, NDArray[numpy.int64]]: ...
+
+
+def subtrees(fabric: _Levels, level: int) -> list[int]:
+    """For each switch the number of its subtree: what stays joined when all switches above ``level`` are gone."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    levels = numpy.asarray(list(fabric.levels))
+    a, b = fabric.links["from_switch"], fabric.links["to_switch"]
+    keep = (a >= 0) & (b >= 0)
+    a, b = a[keep], b[keep]
+    below = (levels[a] <= level) & (levels[b] <= level)
+    graph = coo_array((numpy.ones(below.sum()), (a[below], b[below])), shape=(len(levels), len(levels)))
+    found: list[int] = connected_components(graph.tocsr(), directed=False)[1].tolist()
+    return found
