@@ -12,8 +12,7 @@ from fairlane.cli.options import AllowCode
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.code import allow_code as permitting
 from fairlane.names import KINDS, SIMULATOR, entries_of, entry_of
-from fairlane.scenario import schema as scenario_schema
-from fairlane.views import lines as views
+from fairlane.views import names as views
 
 
 def list_(
@@ -52,5 +51,7 @@ def list_(
 
 def schema(as_json: Annotated[bool, Option("--json", help="A schema is JSON in any case.")] = False) -> None:
     """Print the JSON schema of scenario files, for editors."""
+    from fairlane.scenario import schema as scenario_schema
+
     del as_json
     typer.echo(json.dumps(scenario_schema(), indent=2))

@@ -25,7 +25,8 @@ from fairlane.scheduler.slowdown.pairs import pair_errors, predict_held_out, pre
 from fairlane.tasks.measuring import simulating
 from fairlane.tasks.pools import Threads
 from fairlane.views import prediction as views
-from fairlane.views.kinds import write, write_pictures
+from fairlane.views.files import write
+from fairlane.views.kinds import write_pictures
 from fairlane.views.model import View
 from fairlane.views.slowdown import pairs_view
 from fairlane.wording import plural

@@ -21,7 +21,7 @@ from fairlane.placement.metrics import switches_at
 from fairlane.scenario.starter import Choice, starter
 from fairlane.slurm import compress, expand, slurm_names
 from fairlane.views import lines as views
-from fairlane.views.kinds import write
+from fairlane.views.files import write
 
 
 def init(

@@ -27,7 +27,7 @@ def run(
     """
     from fairlane.testbed.experiment import experiment
     from fairlane.testbed.file import TestbedFile
-    from fairlane.views.kinds import write
+    from fairlane.views.files import write
     from fairlane.views.testbed import view
 
     loaded = TestbedFile.load(file, set=assignments or ())

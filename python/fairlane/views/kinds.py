@@ -226,23 +226,3 @@ def _chosen(view: "View", known: Collection[str], names: Iterable[str]) -> dict[
 def nothing_in(name: str) -> Problem:
     """What is wrong with a figure that results lack the data for."""
     return Problem("figure", "there is nothing to show in it: the results lack its data", name)
-
-
-FORMATS = (".png", ".svg", ".pdf", ".html")
-
-
-def write(view: View, path: Path) -> Path:
-    """Writes a view, and returns the path. Raises ``ScenarioError`` if that is not possible."""
-    from fairlane.views.page import page
-    from fairlane.views.picture import picture
-
-    kind = path.suffix.lower().removeprefix(".")
-    if f".{kind}" not in FORMATS:
-        raise ScenarioError(Problem("--out", "unknown picture format", str(path), ", ".join(FORMATS)))
-    content = page(view).encode() if kind == "html" else picture(view, view.charts, Look(format=kind))  # type: ignore[arg-type]
-    try:
-        with replacing(path) as scratch:
-            scratch.write_bytes(content)
-    except OSError as error:
-        raise ScenarioError(Problem("", f"cannot be written: {error.strerror}", file=str(path))) from None
-    return path
