@@ -3,7 +3,7 @@
 //! A channel is a ring or a pair of trees with an order of its own, so that each of a server's adapters has one. Within a channel
 //! the buffer goes through in chunks of bounded size, and two lanes of a channel take turns where NCCL has two slices in a chunk:
 //! while one waits, the other transmits. Sizes are those of NCCL 2.30.7 (`src/init.cc`, `src/include/collectives.h`,
-//! `src/enqueue.cc`); [`choice`] takes algorithm and protocol as its model of times does. Messages are sent without asking the
+//! `src/enqueue.cc`); `choice` takes algorithm and protocol as its model of times does. Messages are sent without asking the
 //! receiver, which has posted its buffers before, and reductions take no time of their own. Not modelled: NVLS, `CollNet`, PAT, and
 //! the limit of eight steps by which a sender may be ahead of its receiver.
 //!
