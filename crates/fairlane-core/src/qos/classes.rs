@@ -24,7 +24,7 @@ pub enum Operation {
     PointToPoint,
     /// Operations and locks of windows.
     OneSided,
-    /// MPI_Barrier, MPI_Win_fence, and what makes communicators and windows.
+    /// MPI_Barrier, MPI_Win_fence, MPI_Win_free.
     Barrier,
     /// MPI_Bcast.
     Bcast,
