@@ -14,6 +14,7 @@ from math import gcd
 from typing import Any
 
 from fairlane.inputs.registry import Registry
+from fairlane.wording import plural
 
 __all__ = ["KINDS", "STRATEGIES", "Expansion", "JobShare", "Strategy", "TrafficClass"]
 
@@ -62,6 +63,8 @@ class JobShare:
     name: str
     hosts: int
     """How many hosts it has."""
+    classes: tuple[str, ...] = ()
+    """Names of the traffic classes that select messages of it, in the order of the scenario."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,8 @@ class Expansion:
     """Service level by kind of traffic."""
     jobs: Mapping[str, int] = field(default_factory=dict)
     """Service level by job."""
+    classes: Mapping[str, int] = field(default_factory=dict)
+    """Service level by traffic class of the scenario."""
 
 
 Strategy = Callable[[Sequence[JobShare]], Expansion]
@@ -132,6 +137,21 @@ def isolate(jobs: Sequence[JobShare], /) -> Expansion:
     )
 
 
+def classes(jobs: Sequence[JobShare], /) -> Expansion:
+    """A service level and a lane for each traffic class, and one for all other messages, with equal shares."""
+    names = list(dict.fromkeys(name for job in jobs for name in job.classes))
+    if not 0 < len(names) < MOST_JOBS:
+        raise ValueError(
+            f"gives each traffic class a service level: 1 to {MOST_JOBS - 1} tables classes.NAME, "
+            f"and {plural(len(names), 'class selects', 'classes select')} messages"
+        )
+    return Expansion(
+        sl2vl=list(range(len(names) + 1)),
+        classes={name: level for level, name in enumerate(names, 1)},
+        arbiter={"name": "weighted_round_robin"},
+    )
+
+
 def packets(hosts: Sequence[int]) -> list[int]:
     """Packets a round: exactly in proportion if the largest needs no more than allowed, else rounded, at least 1."""
     unit = gcd(*hosts)
@@ -143,7 +163,13 @@ def packets(hosts: Sequence[int]) -> list[int]:
 STRATEGIES: Registry[Strategy] = Registry(
     "strategy",
     "fairlane.strategies",
-    {"none": none, "split_priority": split_priority, "bandwidth_weight": bandwidth_weight, "isolate": isolate},
+    {
+        "none": none,
+        "split_priority": split_priority,
+        "bandwidth_weight": bandwidth_weight,
+        "isolate": isolate,
+        "classes": classes,
+    },
     unread=none,
 )
 """All strategies by name."""

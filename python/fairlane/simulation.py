@@ -222,6 +222,14 @@ class Simulation:
         _check_level(level, kind)
         self._core.set_kind_service_level(kind, level)
 
+    def set_class_service_level(self, name: str, level: int | None) -> None:
+        """Gives a traffic class of the scenario a service level, or none."""
+        known = [one["name"] for one in self._resolved.spec["qos"].get("classes", ())]
+        if name not in known:
+            raise ScenarioError(Problem.unknown(name, "traffic class", name, known))
+        _check_level(level, name)
+        self._core.set_class_service_level(name, level)
+
     def set_arbiter(self, name: str, **parameters: Any) -> None:
         """Replaces every port's arbiter, from now on. Raises ``ScenarioError`` or ``BuildError`` if it does not fit."""
         with refusing():

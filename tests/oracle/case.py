@@ -180,6 +180,30 @@ class Network:
 
 
 @dataclass(frozen=True)
+class TrafficClass:
+    """Messages that all selectors select; None selects all."""
+
+    name: str
+    jobs: tuple[int, ...] | None = None
+    communicators: tuple[str, ...] | None = None
+    operations: tuple[str, ...] | None = None
+    above: int | None = None
+    up_to: int | None = None
+    service_level: int | None = None
+
+    def selects(self, job: int, communicator: str | None, message: Send) -> bool:
+        """Whether it selects what belongs to a message of a job."""
+        of_kind = ("collective", message.operation) if message.collective else (message.operation,)
+        return (
+            (self.jobs is None or job in self.jobs)
+            and (self.communicators is None or communicator in self.communicators)
+            and (self.operations is None or any(name in self.operations for name in of_kind))
+            and (self.above is None or message.size > self.above)
+            and (self.up_to is None or message.size <= self.up_to)
+        )
+
+
+@dataclass(frozen=True)
 class Qos:
     """Which lane a message takes, and which lane a port serves."""
 
@@ -188,6 +212,7 @@ class Qos:
     params: dict[str, Any] = field(default_factory=lambda: {"weights": [1]})
     default: int = 0
     kinds: dict[str, int | None] = field(default_factory=dict)
+    classes: tuple[TrafficClass, ...] = ()
 
     @property
     def lanes(self) -> int:
@@ -257,6 +282,8 @@ class Send:
     collective: bool = False
     eager: bool = False
     """Sent eagerly whatever its size."""
+    operation: str = "point_to_point"
+    """What it is part of."""
 
 
 @dataclass(frozen=True)
@@ -303,6 +330,14 @@ class Topology:
 
     sources: tuple[int, ...]
     destinations: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class SetName:
+    """Give a communicator a name at this rank: that of all ranks ("world") or that of the topology."""
+
+    communicator: str
+    name: str
 
 
 @dataclass(frozen=True)
@@ -410,7 +445,7 @@ class Pause:
 Rest = BeginTiming | EndBurst | Pause
 
 OneSided = Create | Free | Rma | Fence | Lock | Unlock | Flush | Signal
-Op = Compute | Send | Datagram | Recv | Wait | Mark | Rest | Collective | Topology | Neighbor | OneSided
+Op = Compute | Send | Datagram | Recv | Wait | Mark | Rest | Collective | Topology | SetName | Neighbor | OneSided
 
 
 @dataclass(frozen=True)
@@ -428,12 +463,13 @@ class Job:
 
 @dataclass(frozen=True)
 class Change:
-    """At a time, before anything else: new service levels of jobs, ranks or kinds, or a new arbiter on every port."""
+    """At a time, before anything else: new levels of jobs, ranks, classes or kinds, or a new arbiter on every port."""
 
     at: int
     jobs: dict[int, int | None] = field(default_factory=dict)
     ranks: dict[int, dict[int, int]] = field(default_factory=dict)
     kinds: dict[str, int | None] = field(default_factory=dict)
+    classes: dict[str, int | None] = field(default_factory=dict)
     arbiter: tuple[str, dict[str, Any]] | None = None
 
 

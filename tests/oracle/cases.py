@@ -4,6 +4,7 @@ Rates and latencies come from a few round numbers, so that many things happen at
 so that rounding counts. Buffers hold one to three packets. Programs always come to an end, see `Scripts`.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from random import Random
@@ -41,8 +42,10 @@ from .case import (
     Recv,
     Rma,
     Send,
+    SetName,
     Signal,
     Topology,
+    TrafficClass,
     Unlock,
     Wait,
 )
@@ -183,7 +186,28 @@ def qualities(draw: st.DrawFn, most: int = 4) -> Qos:
     lanes = draw(st.sampled_from([lanes for lanes in (1, 2, 2, 3, 4) if lanes <= most]))
     others = draw(st.lists(st.integers(0, lanes - 1), min_size=16 - lanes, max_size=16 - lanes))
     kinds = {kind: draw(LEVELS) for kind in KINDS} if draw(st.booleans()) else {}
-    return Qos((*range(lanes), *others), *draw(arbiters(lanes)), draw(st.integers(0, 3)), kinds)
+    classes = draw(traffic_classes()) if draw(st.booleans()) else ()
+    return Qos((*range(lanes), *others), *draw(arbiters(lanes)), draw(st.integers(0, 3)), kinds, classes)
+
+
+COMMUNICATORS = ("world", "grid", "experts")
+OPERATIONS = ("point_to_point", "one_sided", "collective", "alltoall", "allgather", "barrier", "neighbor_alltoall")
+
+
+@st.composite
+def traffic_classes(draw: st.DrawFn) -> tuple[TrafficClass, ...]:
+    """Up to three classes, which may overlap."""
+
+    def some(values: Sequence[Any]) -> tuple[Any, ...] | None:
+        return draw(st.none() | st.lists(st.sampled_from(values), min_size=1, max_size=2).map(tuple))
+
+    def size() -> int | None:
+        return draw(st.sampled_from([None, None, 0, 16, 64]))
+
+    return tuple(
+        TrafficClass(f"class-{at}", some((0, 1)), some(COMMUNICATORS), some(OPERATIONS), size(), size(), draw(LEVELS))
+        for at in range(draw(st.integers(1, 3)))
+    )
 
 
 @st.composite
@@ -227,6 +251,8 @@ class Scripts:
             self.round(10 * number)
             for script in self.scripts:
                 script.append(Mark())
+                if draw(st.sampled_from([False, False, True])):
+                    script.append(SetName("world", draw(st.sampled_from(COMMUNICATORS))))
                 if draw(st.booleans()):
                     script += [Compute(draw(SPANS)), BeginTiming()]
         for script, requests in zip(self.scripts, self.at_end, strict=True):
@@ -318,6 +344,8 @@ class MoreScripts(Scripts):
                     tuple(to for source, to in self.edges if source == number),
                 ),
             ]
+            if self.draw(st.booleans()):
+                self.scripts[number].append(SetName("topology", self.draw(st.sampled_from(COMMUNICATORS))))
 
     def round(self, tag: int) -> None:
         """Any kind of round."""

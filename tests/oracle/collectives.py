@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING
 
-from .case import Collective, Neighbor, Recv, Send, Topology, ser
+from .case import Collective, Neighbor, Recv, Send, SetName, Topology, ser
 from .clock import Stage
 from .schedules import Phase, phases
 from .state import Rank, Request
@@ -27,21 +27,25 @@ class Collectives:
         self.begun: dict[tuple[int, int], int] = defaultdict(int)
         self.topologies: dict[tuple[int, int], Topology] = {}
 
-    def call(self, rank: Rank, op: Collective | Topology | Neighbor) -> Iterator[int | None]:
+    def call(self, rank: Rank, op: Collective | Topology | SetName | Neighbor) -> Iterator[int | None]:
         """Carries out a call of a rank."""
+        if isinstance(op, SetName):
+            rank.names[op.communicator] = op.name
+            return
         ranks = len(self.world.jobs[rank.job])
         match op:
             case Collective(kind, volume, root, request):
                 todo, over = phases(kind, rank.number, ranks, volume, root), "world"
             case Topology():
                 self.topologies[rank.job, rank.number] = op
-                todo, over, request = phases("allreduce", rank.number, ranks, AGREEMENT, 0), "world", None
-            case Neighbor(request=request):
+                kind, request = "allreduce", None
+                todo, over = phases(kind, rank.number, ranks, AGREEMENT, 0), "world"
+            case Neighbor(kind, request=request):
                 todo, over = self.neighborhood(rank, op), "topology"
         if request is None:
-            yield from self.block(rank, over, todo)
+            yield from self.block(rank, over, kind, todo)
         else:
-            rank.requests[request] = self.start(rank, over, todo)
+            rank.requests[request] = self.start(rank, over, kind, todo)
 
     def neighborhood(self, rank: Rank, op: Neighbor) -> Iterator[Phase]:
         """The one phase of a neighborhood collective."""
@@ -56,30 +60,30 @@ class Collectives:
         self.calls[rank.job, rank.number, over] += 1
         return self.calls[rank.job, rank.number, over]
 
-    def issue(self, rank: Rank, over: Hashable, number: int, phase: Phase) -> tuple[list[Request], int]:
+    def issue(self, rank: Rank, over: Hashable, kind: str, number: int, phase: Phase) -> tuple[list[Request], int]:
         """Starts the messages of a phase: the requests, and when the last send is handed over."""
         world, context = self.world, (over, "collectives")
         receives, sends, _ = phase
         requests: list[Request] = [world.receive(rank, Recv(source, number, context=context)) for source in receives]
         called = world.clock.now
         for to, size in sends:
-            op = Send(to, size, number, context=context, collective=True)
+            op = Send(to, size, number, context=context, collective=True, operation=kind)
             requests.append(world.send(rank, op, called))
             called += world.mpi.sending(size)
         return requests, called
 
-    def block(self, rank: Rank, over: Hashable, todo: Iterator[Phase]) -> Iterator[int | None]:
+    def block(self, rank: Rank, over: Hashable, kind: str, todo: Iterator[Phase]) -> Iterator[int | None]:
         """Phase after phase, on the rank's own CPU."""
         world, number, nothing = self.world, self.number(rank, over), True
         for phase in todo:
             nothing = False
-            requests, handed_over = self.issue(rank, over, number, phase)
+            requests, handed_over = self.issue(rank, over, kind, number, phase)
             yield from world.wait(rank, requests, handed_over)
             yield from world.spend(ser(phase[2], world.mpi.reduction_bandwidth))
         if nothing:
             yield world.clock.now
 
-    def start(self, rank: Rank, over: Hashable, todo: Iterator[Phase]) -> Request:
+    def start(self, rank: Rank, over: Hashable, kind: str, todo: Iterator[Phase]) -> Request:
         """Starts a collective that goes on by itself."""
         world, number = self.world, self.number(rank, over)
         request = Request(rank=rank)
@@ -93,7 +97,7 @@ class Collectives:
             if phase is None:
                 world.complete(request)
                 return
-            requests, handed_over = self.issue(rank, over, number, phase)
+            requests, handed_over = self.issue(rank, over, kind, number, phase)
             spent = len(phase[0]) * world.mpi.receive_overhead + ser(phase[2], world.mpi.reduction_bandwidth)
             left = sum(not one.complete for one in requests)
 

@@ -44,6 +44,12 @@ def buffers(network: Network) -> dict[str, Any]:
     return {"port_buffer": {"size": network.port_buffer, "sharing": "dynamic" if network.dynamic else "even"}}
 
 
+def class_spec(one: ops.TrafficClass) -> dict[str, Any]:
+    """A traffic class in the engine's terms."""
+    jobs = None if one.jobs is None else [f"job-{job}" for job in one.jobs]
+    return {**vars(one), "jobs": jobs}
+
+
 def spec(case: Case, *, departures: bool = True) -> dict[str, Any]:
     """The case, but for its programs, in the engine's terms."""
     fabric, network, qos = case.fabric, case.network, case.qos
@@ -64,6 +70,7 @@ def spec(case: Case, *, departures: bool = True) -> dict[str, Any]:
             "arbiter": {"name": qos.arbiter, "params": qos.params},
             "default": qos.default,
             "kinds": {kind: qos.kinds.get(kind) for kind in KINDS},
+            "classes": [class_spec(one) for one in qos.classes],
         },
         "mpi": vars(case.mpi),
         "jobs": [
@@ -88,6 +95,8 @@ def program(case: Case, job: int) -> _core.Program:
         for op in script:
             if isinstance(op, ops.OneSided):
                 add_one_sided(builder, rank, op)
+            elif isinstance(op, ops.SetName):
+                builder.comm_set_name(rank, TOPOLOGY if op.communicator == "topology" else 0, op.name)
             elif isinstance(op, ops.Collective | ops.Topology | ops.Neighbor):
                 add_collective(builder, rank, op)
             else:

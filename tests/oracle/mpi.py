@@ -19,6 +19,7 @@ from .case import (
     Pause,
     Recv,
     Send,
+    SetName,
     Topology,
     Wait,
     ser,
@@ -61,6 +62,7 @@ class World:
         self.job_levels = [job.service_level for job in case.jobs]
         self.rank_levels = [dict(job.ranks) for job in case.jobs]
         self.kind_levels = dict(case.qos.kinds)
+        self.class_levels = {one.name: one.service_level for one in case.qos.classes}
 
     def run(self) -> Outcome:
         """Runs every rank to its end, or all until the end."""
@@ -87,6 +89,7 @@ class World:
         for job, levels in change.ranks.items():
             self.rank_levels[job] = dict(levels)
         self.kind_levels |= change.kinds
+        self.class_levels |= change.classes
         if change.arbiter is not None:
             for port in self.interconnect.ports:
                 port.arbiter = arbiter(*change.arbiter, port.link.bandwidth)
@@ -104,7 +107,7 @@ class World:
                     yield from self.message(rank, op)
                 case Datagram(to, size):
                     now, receiver = self.clock.now, self.jobs[rank.job][to]
-                    self.transfer(rank, receiver, size, "eager", lambda _first, _last: None, now, now)
+                    self.transfer(rank, receiver, size, "eager", Send(to, size), lambda _first, _last: None, now, now)
                 case Wait(requests):
                     yield from self.wait(rank, [rank.requests.pop(request) for request in requests])
                 case Mark():
@@ -115,7 +118,7 @@ class World:
                     rank.timed_since = self.clock.now
                 case EndBurst() | Pause():
                     yield from self.rest(rank, op)
-                case Collective() | Topology() | Neighbor():
+                case Collective() | Topology() | SetName() | Neighbor():
                     yield from self.collectives.call(rank, op)
                 case _:
                     yield from self.windows.call(rank, op)
@@ -243,18 +246,18 @@ class World:
 
         def ask(_first: bool, _last: bool) -> None:
             of = sending.exchange
-            self.transfer(receiver, rank, self.mpi.control_bytes, control, give, self.clock.now, of=of)
+            self.transfer(receiver, rank, self.mpi.control_bytes, control, op, give, self.clock.now, of=of)
 
         def give(_first: bool, _last: bool) -> None:
             of, eager = sending.exchange, self.kind(op, "eager")
-            self.transfer(rank, receiver, op.size, eager, delivered, self.clock.now, called, of)
+            self.transfer(rank, receiver, op.size, eager, op, delivered, self.clock.now, called, of)
 
         if rendezvous:
-            first = self.transfer(rank, receiver, self.mpi.control_bytes, control, delivered, handed)
+            first = self.transfer(rank, receiver, self.mpi.control_bytes, control, op, delivered, handed)
         elif mailbox is not None and op.size > mailbox:
-            first = self.transfer(rank, receiver, self.mpi.control_bytes, control, ask, handed)
+            first = self.transfer(rank, receiver, self.mpi.control_bytes, control, op, ask, handed)
         else:
-            first = self.transfer(rank, receiver, op.size, self.kind(op, "eager"), delivered, handed, called)
+            first = self.transfer(rank, receiver, op.size, self.kind(op, "eager"), op, delivered, handed, called)
         sending.exchange = first
         return sending
 
@@ -275,20 +278,20 @@ class World:
     def get(self, sending: Sending, receive: Receiving) -> None:
         """The rest of a rendezvous: get, payload, acknowledgement."""
         sender, receiver, now, of = sending.rank, receive.rank, self.clock.now, sending.exchange
-        control, bulk = self.kind(sending.op, "control"), self.kind(sending.op, "bulk")
+        op, control, bulk = sending.op, self.kind(sending.op, "control"), self.kind(sending.op, "bulk")
 
         def payload(_first: bool, _last: bool) -> None:
-            self.transfer(sender, receiver, sending.op.size, bulk, acknowledge, self.clock.now, sending.called, of)
+            self.transfer(sender, receiver, op.size, bulk, op, acknowledge, self.clock.now, sending.called, of)
 
         def acknowledge(_first: bool, last: bool) -> None:
             if last:
                 self.complete(receive)
-                self.transfer(receiver, sender, self.mpi.control_bytes, control, done, self.clock.now, of=of)
+                self.transfer(receiver, sender, self.mpi.control_bytes, control, op, done, self.clock.now, of=of)
 
         def done(_first: bool, _last: bool) -> None:
             self.complete(sending)
 
-        self.transfer(receiver, sender, self.mpi.control_bytes, control, payload, now, of=of)
+        self.transfer(receiver, sender, self.mpi.control_bytes, control, op, payload, now, of=of)
 
     def transfer(
         self,
@@ -296,6 +299,7 @@ class World:
         to: Rank,
         size: int,
         kind: str,
+        of_send: Send,
         delivered: Callable[[bool, bool], None],
         time: int,
         called: int | None = None,
@@ -303,13 +307,14 @@ class World:
     ) -> Exchange | None:
         """Makes a message, handed over at `time`: through memory on one host, else over the interconnect.
 
-        If it is the payload of a send, that was `called` then. Returns the exchange that it begins or belongs to.
+        It belongs to a send, or what is like one. If it is its payload, that was `called` then. Returns the exchange
+        that it begins or belongs to.
         """
         number = next(self.numbers)
         if source.host == to.host:
             self.through_memory(source, to, number, size, time, lambda: delivered(True, True))
             return None
-        lane = self.case.qos.sl2vl[self.service_level(source, to, kind)]
+        lane = self.case.qos.sl2vl[self.service_level(source, to, kind, of_send)]
         if of is None:
             of = Exchange(source, to, source.begun)
             source.begun += 1
@@ -377,12 +382,16 @@ class World:
                 pair = pairs[of.turn % len(pairs)]
         return [(pair[side], size)]
 
-    def service_level(self, source: Rank, to: Rank, kind: str) -> int:
-        """The sender's own level, else the receiver's, the kind's, the job's, the default."""
+    def service_level(self, source: Rank, to: Rank, kind: str, of_send: Send) -> int:
+        """The sender's own level, else the receiver's, the class's, the kind's, the job's, the default."""
         qos, kinds, ranks = self.case.qos, self.kind_levels, self.rank_levels[source.job]
         like = {"collective_control": "control", "collective_eager": "collective"}
         of_kind = next((level for name in (kind, like.get(kind, kind)) if (level := kinds.get(name)) is not None), None)
-        candidates = (ranks.get(source.number), ranks.get(to.number), of_kind, self.job_levels[source.job])
+        context = of_send.context[0] if of_send.collective and isinstance(of_send.context, tuple) else of_send.context
+        name = source.names.get(context)
+        its = next((one.name for one in qos.classes if one.selects(source.job, name, of_send)), "")
+        of_ranks = (ranks.get(source.number), ranks.get(to.number))
+        candidates = (*of_ranks, self.class_levels.get(its), of_kind, self.job_levels[source.job])
         return next((level for level in candidates if level is not None), qos.default)
 
 

@@ -56,7 +56,9 @@ class Windows:
         ranks = len(world.jobs[rank.job])
         match op:
             case Create(window):
-                yield from collectives.block(rank, "world", phases("allgather", rank.number, ranks, DESCRIPTION, 0))
+                described = phases("allgather", rank.number, ranks, DESCRIPTION, 0)
+                yield from collectives.block(rank, "world", "allgather", described)
+                rank.names["window", window] = rank.names["world"]
             case Rma():
                 self.begin(rank, op)
                 yield from world.spend(world.mpi.sending(self.sent(op)))
@@ -78,7 +80,7 @@ class Windows:
     def barrier(self, rank: Rank, window: int, barrier: Iterator[Phase]) -> Iterator[int | None]:
         """A barrier of the window's ranks. It has begun already: with the wait before it."""
         if len(self.world.jobs[rank.job]) > 1:
-            yield from self.world.collectives.block(rank, ("window", window), barrier)
+            yield from self.world.collectives.block(rank, ("window", window), "barrier", barrier)
 
     def finish(self, rank: Rank, window: int, target: int | None = None) -> Iterator[int | None]:
         """Until the rank's operations at the target, or at all, are complete."""
@@ -92,7 +94,7 @@ class Windows:
     def begin(self, rank: Rank, op: Rma) -> None:
         """The call of an operation: its first message."""
         world, target, size = self.world, self.world.jobs[rank.job][op.target], op.size
-        called = world.clock.now
+        called, like = world.clock.now, self.like(op.target, size, op.window)
         requests = [Request(rank=rank)]
         self.pending[rank.job, rank.number, op.window].append((op.target, requests[0]))
         if op.request is not None:
@@ -106,7 +108,7 @@ class Windows:
         def answer() -> None:
             back, kind = (size, self.kind(size)) if op.kind in RETURNING else (world.mpi.control_bytes, "control")
             returns = called if op.kind in RETURNING else None
-            world.transfer(target, rank, back, kind, end, world.clock.now, returns, of)
+            world.transfer(target, rank, back, kind, like, end, world.clock.now, returns, of)
 
         def landed(_first: bool, last: bool) -> None:
             if last and op.kind in ("put", "get"):
@@ -117,7 +119,11 @@ class Windows:
         sent = self.sent(op)
         kind = "control" if op.kind == "get" else self.kind(sent)
         of_payload = None if op.kind == "get" else called
-        of = world.transfer(rank, target, sent, kind, landed, called + world.mpi.sending(sent), of_payload)
+        of = world.transfer(rank, target, sent, kind, like, landed, called + world.mpi.sending(sent), of_payload)
+
+    def like(self, target: int, size: int, window: int) -> Send:
+        """What a message of an operation or a lock is to traffic classes."""
+        return Send(target, size, context=("window", window), operation="one_sided")
 
     def sent(self, op: Rma) -> int:
         """The bytes of its first message."""
@@ -150,16 +156,17 @@ class Windows:
     def ask(self, rank: Rank, target: Rank, window: int, exclusive: bool, request: Request, time: int) -> None:
         """Asks one target for its lock."""
         world, guard = self.world, self.guards[rank.job, target.number, window]
+        like = self.like(target.number, 0, window)
 
         def granted() -> None:
             done = lambda _first, _last: world.complete(request)  # noqa: E731
-            world.transfer(target, rank, world.mpi.control_bytes, "control", done, world.clock.now, of=of)
+            world.transfer(target, rank, world.mpi.control_bytes, "control", like, done, world.clock.now, of=of)
 
         def asked(_first: bool, _last: bool) -> None:
             guard.waiting.append((exclusive, granted))
             guard.grant()
 
-        of = world.transfer(rank, target, world.mpi.control_bytes, "control", asked, time)
+        of = world.transfer(rank, target, world.mpi.control_bytes, "control", like, asked, time)
 
     def release(self, rank: Rank, window: int, targets: Iterable[int]) -> int:
         """Gives locks up, one after another: how long the CPU is busy."""
@@ -173,7 +180,8 @@ class Windows:
                 guard.grant()
 
             target = world.jobs[rank.job][number]
-            world.transfer(rank, target, world.mpi.control_bytes, "control", released, world.clock.now + busy)
+            like, now = self.like(number, 0, window), world.clock.now
+            world.transfer(rank, target, world.mpi.control_bytes, "control", like, released, now + busy)
         return busy
 
     # Post, start, complete, wait.

@@ -57,6 +57,8 @@ class Rank:
     job: int
     number: int
     host: int
+    # What communicators and windows are called.
+    names: dict[Hashable, str] = field(default_factory=lambda: {"world": "world"})
     requests: dict[int, Request] = field(default_factory=dict)
     awaited: list[Request] = field(default_factory=list)
     # By sender and context, in order of sending.

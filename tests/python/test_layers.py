@@ -17,7 +17,7 @@ LAYERS = """
     fabric power qos
     placement engine
     workload pattern scenario
-    results stepping simulation opensm counters
+    results stepping simulation opensm stacks counters
     controller runner
     tasks
     models

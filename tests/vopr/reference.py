@@ -53,6 +53,8 @@ def compare(case: Case, resolved: Resolved) -> str:
         raise Unsupported("a transport other than credits_only")
     if resolved.tables["faults"]:
         raise Unsupported("faults")
+    if resolved.tables["qos"].get("classes"):
+        raise Unsupported("traffic classes")
     scripts = [_script(resolved, job) for job in resolved.jobs]
     observe = {**resolved.tables["observe"], "counters": True, "departures": True, "record": None}
     mpi = {**resolved.tables["mpi"], "collectives": ALGORITHMS}

@@ -28,6 +28,12 @@ impl Program {
     fn ranks(&self) -> usize {
         self.inner.ranks.len()
     }
+
+    /// The names that its ranks give to communicators, sorted.
+    #[getter]
+    fn communicators(&self) -> Vec<String> {
+        self.inner.communicators().iter().map(ToString::to_string).collect()
+    }
 }
 
 /// The program of a job that generates open-loop load, from JSON.
@@ -348,6 +354,10 @@ impl ProgramBuilder {
 
     fn comm_define(&mut self, rank: u32, new: CommHandle, members: Vec<u32>) -> PyResult<()> {
         self.op(rank, Op::Comm(Comm::Define { new, members: ranks(members) }))
+    }
+
+    fn comm_set_name(&mut self, rank: u32, comm: CommHandle, name: &str) -> PyResult<()> {
+        self.op(rank, Op::Comm(Comm::SetName { comm, name: name.into() }))
     }
 
     fn comm_free(&mut self, rank: u32, comm: CommHandle) -> PyResult<()> {

@@ -152,6 +152,12 @@ impl Simulation {
         self.inner.change_levels(|levels| levels.set_kind(kind, level)).map_err(|error| errors::build(&error))
     }
 
+    #[pyo3(signature = (name, level))]
+    fn set_class_service_level(&mut self, name: &str, level: Option<u8>) -> PyResult<()> {
+        let level = level.map(ServiceLevel);
+        self.inner.change_levels(|levels| levels.set_class(name, level)).map_err(|error| errors::build(&error))
+    }
+
     fn set_arbiter(&mut self, spec_json: &str) -> PyResult<()> {
         let arbiter = serde_json::from_str(spec_json).map_err(|error| errors::shape("qos.arbiter", error))?;
         self.inner.set_arbiter(&arbiter).map_err(|error| errors::build(&error))

@@ -30,6 +30,10 @@ macro_rules! read_in_steps {
                 self.out.current()
             }
 
+            fn communicators(&self) -> Vec<std::sync::Arc<str>> {
+                self.communicator_names()
+            }
+
             fn boxed_clone(&self) -> Box<dyn fairlane_core::program::Source> {
                 Box::new(self.clone())
             }
@@ -222,8 +226,10 @@ impl Emitter {
     pub fn unmarked(&mut self, op: Op) {
         self.flush();
         self.follow(&op);
-        self.busy |=
-            !matches!(op, Op::Comm(Comm::Free(_)) | Op::P2p(P2p::RequestFree(_)) | Op::Comm(Comm::Define { .. }));
+        self.busy |= !matches!(
+            op,
+            Op::Comm(Comm::Free(_) | Comm::Define { .. } | Comm::SetName { .. }) | Op::P2p(P2p::RequestFree(_))
+        );
         self.queue.push(op);
     }
 

@@ -1,7 +1,7 @@
 """QoS settings for OpenSM and from it: qos export, qos import, qos apply, and sm check by a real subnet manager."""
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -25,7 +25,11 @@ from fairlane.opensm.policy import Policy, read_policy
 from fairlane.opensm.scenario_qos import qos_table, share_notes
 from fairlane.results.run import SCENARIO, file_of_run
 from fairlane.scenario import Resolved
+from fairlane.scenario.levels import MAX_LEVELS
 from fairlane.signals import exit_on_sigterm, temporary_folder
+from fairlane.stacks import export as spell
+from fairlane.stacks import reached
+from fairlane.units import whole_number
 from fairlane.views import qos as views
 
 
@@ -95,6 +99,70 @@ def export(
         [*views.exported(found), *map(str, paths)],
         opensm,
     )
+
+
+def classes(
+    source: Annotated[Path, Argument(metavar="SCENARIO|RUN", help="A scenario (.toml), or the folder of a run.")],
+    library: Annotated[
+        str,
+        Option(
+            metavar="NAME",
+            help="Communication library: nccl, ucx, mooncake or cray_mpi.",
+            autocompletion=completing("fairlane.stacks:LIBRARIES"),
+        ),
+    ],
+    network: Annotated[
+        str,
+        Option(
+            metavar="NAME",
+            help="infiniband, roce or slingshot.",
+            autocompletion=completing("fairlane.stacks:NETWORKS"),
+        ),
+    ],
+    out: Annotated[Path, out_option("A new or empty folder for the files.")],
+    assignments: Assignments = None,
+    traffic_class: Annotated[
+        list[str] | None,
+        Option(
+            "--traffic-class",
+            metavar="LEVEL=NAME",
+            help="Slingshot's traffic class of a service level, as 1=LOW_LATENCY; once for each level in use.",
+        ),
+    ] = None,
+    profile: Annotated[str, Option(metavar="NAME", help="QoS profile of a Slingshot fabric.")] = "HPC",
+    approximate: Annotated[
+        bool, Option("--approximate", help="Leave out what library or network cannot say, with a note.")
+    ] = False,
+    allow_code: AllowCode = False,
+) -> Answer:
+    """Write the service levels of jobs and communicators as a library and a network spell them.
+
+    The folder has env/JOB.sh (environment variables), communicators.json for NCCL, and scripts that set DSCP,
+    priorities, PFC and buffers of RoCE. For example: fairlane qos classes moe.toml --library nccl --network roce --out
+    stack
+    """
+    fresh(out, "--out")
+    resolved = _scenario(source, assignments, allow_code=allow_code).resolve()
+    names = _traffic_classes(traffic_class or ())
+    found = spell(resolved, library, network, approximate=approximate, names=names, profile=profile)
+    report(*found.notes)
+    write_folder(out, found.files, "--out")
+    paths = [out / name for name in found.files]
+    lanes = reached(found, resolved.tables["qos"]["sl2vl"], names)
+    rows = [{**vars(one), "reached": [lanes[one.job, name] for name in one.communicators]} for one in found.spellings]
+    data = {"messages": rows, "notes": found.notes, "files": paths}
+    return Answer(data, [*views.spelled(found), *map(str, paths)], out)
+
+
+def _traffic_classes(given: Sequence[str]) -> dict[int, str]:
+    """Slingshot's traffic classes by level."""
+    found: dict[int, str] = {}
+    for text in given:
+        level, equals, name = text.partition("=")
+        if not equals or not level.isdecimal() or whole_number(level) >= MAX_LEVELS:
+            raise refused("--traffic-class", f"LEVEL=NAME with a level of 0 to {MAX_LEVELS - 1}", text)
+        found[whole_number(level)] = name
+    return found
 
 
 def import_(
@@ -252,8 +320,13 @@ def _folder(keep: Path | None) -> Iterator[Path]:
 
 def _resolved(source: Path, assignments: list[str] | None, *, allow_code: bool) -> Resolved:
     """The scenario, or that of a run, with the hosts of its jobs; nothing is simulated."""
+    return _scenario(source, assignments, allow_code=allow_code).decide()
+
+
+def _scenario(source: Path, assignments: list[str] | None, *, allow_code: bool) -> Scenario:
+    """The scenario, or that of a run."""
     if source.is_dir():
         if assignments:
             raise refused("--set", "a run has its settings already", ", ".join(assignments), "with a scenario")
         source = file_of_run(source, SCENARIO)
-    return Scenario.load(source, set=assignments or (), allow_code=allow_code).decide()
+    return Scenario.load(source, set=assignments or (), allow_code=allow_code)

@@ -6,7 +6,7 @@ the system makes it of the scenario that ``prepare`` gets before the first perio
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -105,21 +105,40 @@ class Settings:
     """Service level by job and rank; all other ranks have the default level."""
     weights: tuple[int, ...] = ()
     """Weight of each service level, in packets per round, from level 0; empty for the scenario's weights."""
+    classes: Mapping[str, int] = field(default_factory=dict)
+    """Service level by traffic class of the scenario; all others have the scenario's."""
 
     @property
     def key(self) -> tuple[object, ...]:
         """A key that is equal for equivalent settings."""
         ranks = sorted((job, rank, level) for job, levels in self.levels.items() for rank, level in levels.items())
-        return (tuple(ranks), tuple(self.weights))
+        return (tuple(ranks), tuple(self.weights), tuple(sorted(self.classes.items())))
+
+
+def _of_classes(
+    settings: Settings, service_levels: int, classes: Collection[str] | None, remedy: str
+) -> Iterator[Problem]:
+    """Problems of levels of traffic classes."""
+    for name, level in settings.classes.items():
+        if classes is not None and name not in classes:
+            yield Problem.unknown(f"classes.{name}", "traffic class", name, list(classes))
+        elif not 0 <= level < service_levels:
+            yield Problem(f"classes.{name}", "out of range", level, f"0 to {service_levels - 1}{remedy}")
 
 
 def problems_of(
-    settings: Settings, service_levels: int, jobs: Mapping[str, int | None], remedy: str = ""
+    settings: Settings,
+    service_levels: int,
+    jobs: Mapping[str, int | None],
+    remedy: str = "",
+    classes: Collection[str] | None = (),
 ) -> Iterator[Problem]:
-    """Problems of settings: unknown jobs, ranks, levels or weights.
+    """Problems of settings: unknown jobs, ranks, traffic classes, levels or weights.
 
-    ``jobs`` has all jobs of the run, and their ranks if known; ``remedy`` is appended to messages.
+    ``jobs`` has all jobs of the run, and their ranks if known; ``classes`` all traffic classes, or None if they are not
+    known; ``remedy`` is appended to messages.
     """
+    yield from _of_classes(settings, service_levels, classes, remedy)
     if len(settings.weights) > service_levels:
         allowed = f"{service_levels} at most{remedy}"
         yield Problem("weights", f"has {len(settings.weights)} of them", list(settings.weights), allowed)

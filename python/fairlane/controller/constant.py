@@ -82,13 +82,15 @@ class Fixed(Constant):
     weights: list[Weight] = Field(
         default_factory=list, description="packets per round of each level from 0; levels not listed have 1"
     )
+    classes: dict[str, Level] = Field(default_factory=dict, description="service level by traffic class")
 
     @override
     def problems(self, jobs: Mapping[str, int | None]) -> Iterator[Problem]:
-        given = Settings(self.levels, tuple(self.weights))
-        return problems_of(given, self.service_levels, jobs, ", or more in service_levels")
+        given = Settings(self.levels, tuple(self.weights), self.classes)
+        return problems_of(given, self.service_levels, jobs, ", or more in service_levels", classes=None)
 
     @override
     def settings(self, jobs: Mapping[str, int]) -> Settings:
         """The whole table; entries of jobs that have not started yet apply once they have."""
-        return Settings(self.levels, (*self.weights, *[1] * (self.service_levels - len(self.weights))))
+        weights = (*self.weights, *[1] * (self.service_levels - len(self.weights)))
+        return Settings(self.levels, weights, self.classes)

@@ -1,6 +1,6 @@
 """Fitting a controller to a scenario: lanes for its service levels, its settings and measurements in a simulation."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import replace
 from math import inf
@@ -97,15 +97,24 @@ def _with_weights(arbiter: "Arbiter", lanes: int) -> "Arbiter":
     return type(arbiter).model_validate(values)
 
 
-def judged(settings: Settings, controller: Controller, jobs: Mapping[str, int | None]) -> Settings:
-    """The settings that a controller returned; ``jobs`` has all jobs of the run, and their ranks if known.
+def judged(
+    settings: Settings, controller: Controller, jobs: Mapping[str, int | None], classes: Collection[str]
+) -> Settings:
+    """The settings that a controller returned.
 
-    Raises ``ScenarioError`` if they name unknown jobs, ranks, levels or weights.
+    ``jobs`` has all jobs of the run, and their ranks if known, ``classes`` the traffic classes of the scenario. Raises
+    ``ScenarioError`` if the settings name unknown jobs, ranks, classes, levels or weights.
     """
-    problems = [problem.under("controller") for problem in problems_of(settings, controller.service_levels, jobs)]
+    found = problems_of(settings, controller.service_levels, jobs, classes=classes)
+    problems = [problem.under("controller") for problem in found]
     if problems:
         raise ScenarioError(problems)
     return settings
+
+
+def class_levels(resolved: Resolved) -> dict[str, int | None]:
+    """The service level of each traffic class of a scenario."""
+    return {one["name"]: one["service_level"] for one in resolved.tables["qos"].get("classes", ())}
 
 
 def _lane_weights(resolved: Resolved, weights: tuple[int, ...]) -> list[int]:
@@ -118,7 +127,10 @@ def _lane_weights(resolved: Resolved, weights: tuple[int, ...]) -> list[int]:
 
 
 def unchanged(resolved: Resolved, settings: Settings) -> bool:
-    """Whether these settings are those of the scenario itself: no rank has a level, and lanes have its weights."""
+    """Whether these settings are the scenario's own: no rank or class has another level, lanes have its weights."""
+    own_levels = class_levels(resolved)
+    if any(own_levels[name] != level for name, level in settings.classes.items()):
+        return False
     if any(settings.levels.values()) or not settings.weights:
         return not any(settings.levels.values())
     asked = _lane_weights(resolved, settings.weights)
@@ -134,6 +146,10 @@ def with_settings(resolved: Resolved, settings: Settings) -> Resolved:
         weights = _lane_weights(resolved, settings.weights)
         params = {**arbiter["params"], "weights": weights}
         tables["qos"] = {**tables["qos"], "arbiter": {**arbiter, "params": params}}
+    if settings.classes:
+        classes = tables["qos"]["classes"]
+        changed = [{**one, "service_level": settings.classes.get(one["name"], one["service_level"])} for one in classes]
+        tables["qos"] = {**tables["qos"], "classes": changed}
     jobs = [
         replace(job, rank_levels={rank: level for rank, level in levels.items() if rank < job.ranks})
         if (levels := settings.levels.get(job.name)) is not None
@@ -147,6 +163,8 @@ def apply(simulation: Simulation, settings: Settings) -> None:
     """Applies the settings to a running simulation; for what they do not set, the scenario's hold again."""
     scenario = simulation.scenario
     simulation.set_service_levels({job.name: settings.levels.get(job.name, job.rank_levels) for job in scenario.jobs})
+    for name, level in class_levels(scenario).items():
+        simulation.set_class_service_level(name, settings.classes.get(name, level))
     if settings.weights:
         simulation.set_weights(_lane_weights(scenario, settings.weights))
     elif "weights" in (params := scenario.tables["qos"]["arbiter"]["params"]):

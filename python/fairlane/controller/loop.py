@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from fairlane.controller.base import Controller, JobWork, Settings, Work
 from fairlane.controller.episodes import VARIANTS, Episodes, endless, phases
-from fairlane.controller.fitting import Continuous, check_jobs, fit, judged, unchanged
+from fairlane.controller.fitting import Continuous, check_jobs, class_levels, fit, judged, unchanged
 from fairlane.controller.steering import Steering
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.problems import Problems, refusing, validated
@@ -257,7 +257,7 @@ def _episodes(
     settings = controller.start(episodes.jobs) if steps.start == 0 else controller.rearrange(episodes.jobs)
     unset = before = Settings()
     for period in steps:
-        judged(settings, controller, ever)
+        judged(settings, controller, ever, class_levels(episodes.resolved))
         combination = episodes.combination(period)
         untouched = episodes.together(unset, combination) if default else None
         alone = [episodes.alone(at, variant) for at, variant in enumerate(combination)] if isolated else []
@@ -288,7 +288,7 @@ def _online(
     alone = [Continuous(resolved.alone(job), span, threads) for job in range(len(resolved.jobs))] if isolated else []
     steering = Steering(controller, treated.jobs)
     for period in range(periods):
-        used = judged(steering.begin(treated.jobs), controller, ever)
+        used = judged(steering.begin(treated.jobs), controller, ever, class_levels(resolved))
         if untouched is treated and not unchanged(resolved, used):
             untouched = treated.fork()
         work = treated.run(None if untouched is treated else used, controller.cost)

@@ -96,7 +96,7 @@ def levels_of(resolved: Resolved, *, approximate: bool) -> tuple[dict[str, int],
     """The service level of each job, and notes. Raises ``ScenarioError`` for levels that are not a job's.
 
     A cluster sets a level for all messages of a process, and a policy for all between two ports, so levels by kind of
-    traffic and by rank have no equivalent; ``approximate`` leaves them out.
+    traffic, class and rank have no equivalent; ``approximate`` leaves them out.
     """
     qos = resolved.tables["qos"]
     notes = []
@@ -105,6 +105,9 @@ def levels_of(resolved: Resolved, *, approximate: bool) -> tuple[dict[str, int],
     if len({*kinds.values(), *levels.values()}) > 1 and kinds:
         words = "service levels by kind of traffic: an MPI library has one for all messages of a process"
         notes.append(_left_out("qos.kinds", kinds, words, approximate=approximate))
+    if classes := [one["name"] for one in qos.get("classes", ()) if one["service_level"] is not None]:
+        words = "service levels of traffic classes: qos classes writes those that a library can set"
+        notes.append(_left_out("classes", classes, words, approximate=approximate))
     for job in resolved.jobs:
         own = _of_ranks(job, levels[job.name])
         if len(own) == 1:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairlane.errors import Problem
 from fairlane.placement import hosts_needed
+from fairlane.scenario.classes import class_problems
 from fairlane.scenario.levels import MAX_LEVELS
 from fairlane.units import DURATION, POWER
 from fairlane.wording import plural
@@ -26,6 +27,7 @@ def check(scenario: "Scenario") -> Iterator[Problem]:
     yield from _names(scenario)
     yield from _set_twice(scenario)
     yield from _observed(scenario)
+    yield from class_problems(scenario)
     yield from _lanes(scenario)
     yield from listed_twice(scenario, lambda placement: placement.hosts or ())
     for at, job in enumerate(scenario.jobs):
@@ -78,6 +80,7 @@ def _set_twice(scenario: "Scenario") -> Iterator[Problem]:
     for at, job in enumerate(scenario.jobs):
         own = ("service_level", "service_levels")
         keys += [f"jobs[{at}].{key}" for key in own if getattr(job, key) is not None]
+    keys += [f"classes.{name}.service_level" for name, one in scenario.classes.items() if one.service_level is not None]
     for key in keys:
         yield Problem(key, f"is set by the QoS strategy {name}", allowed="either this key or qos.strategy")
 
@@ -88,6 +91,9 @@ def levels_in_use(scenario: "Scenario") -> dict[int, str]:
     for kind, level in scenario.qos.kinds:
         if level is not None:
             found.setdefault(level, f"qos.kinds.{kind}")
+    for name, one in scenario.classes.items():
+        if one.service_level is not None:
+            found.setdefault(one.service_level, f"classes.{name}.service_level")
     for at, job in enumerate(scenario.jobs):
         if job.service_level is not None:
             found.setdefault(job.service_level, f"jobs[{at}].service_level")

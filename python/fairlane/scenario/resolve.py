@@ -15,10 +15,11 @@ from fairlane.fabric.view import Fabric
 from fairlane.inputs.problems import Problems, under, validated
 from fairlane.inputs.registry import blamed
 from fairlane.power import Pace, job_power
-from fairlane.qos import JobShare
+from fairlane.qos import Expansion, JobShare
 from fairlane.scenario.background import with_background
 from fairlane.scenario.calibrate import CalibrationError, calibrate
 from fairlane.scenario.checks import WITH_STRATEGY, lossy_lanes, sl2vl
+from fairlane.scenario.classes import class_specs, jobs_of, with_communicators
 from fairlane.scenario.estimate import estimate, fabric_parts, within_memory
 from fairlane.scenario.placing import place
 from fairlane.scenario.rails import rail_notes, rails_of
@@ -48,10 +49,17 @@ def resolve(scenario: "Scenario") -> Resolved:
     pool = ThreadPoolExecutor()  # the simulations that calibrate release the interpreter's lock
     try:
         jobs = [pool.submit(_programmed, scenario, resolved.alone(at), stop) for at in range(len(resolved.jobs))]
-        return replace(resolved, jobs=tuple(map(_result, jobs)))
+        programmed = tuple(map(_result, jobs))
     finally:
         stop.set()  # after Ctrl-C or an error, calibrations that are under way end soon
         pool.shutdown(cancel_futures=True)
+    if classes := resolved.tables["qos"].get("classes"):
+        known = {job.name: job.program.communicators for job in programmed}
+        named, problems = with_communicators(classes, known)
+        if problems:
+            raise Problems(*problems)
+        resolved = replace(resolved, tables=_with_classes(resolved.tables, named))
+    return replace(resolved, jobs=programmed)
 
 
 def decide(scenario: "Scenario") -> Resolved:
@@ -75,7 +83,7 @@ def without_strategy(scenario: "Scenario") -> "Scenario":
 def _decide(scenario: "Scenario") -> Resolved:
     counted = scenario.observe.switch_counters
     scenario, jobs = _with_strategy(scenario, list(copies(scenario)))
-    tables = _tables(scenario)
+    tables = _with_classes(_tables(scenario), class_specs(scenario, jobs))
     fabric = building(lambda: Fabric.build(tables["fabric"]))
     lanes = len(set(tables["qos"]["sl2vl"]) or {0})
     path = MeanPath.of(tables["fabric"], fabric, lanes, scenario.network.switch_latency)
@@ -133,15 +141,24 @@ def _with_power(scenario: "Scenario", jobs: list[ResolvedJob], hosts: int) -> tu
 
 def _with_strategy(scenario: "Scenario", jobs: list[ResolvedJob]) -> tuple["Scenario", list[ResolvedJob]]:
     """The same with the service levels, lanes and shares that the strategy stands for."""
-    qos, levels = expand(scenario.qos, [JobShare(job.name, job.hosts_needed) for job in jobs])
-    levelled = [replace(job, service_level=levels.get(job.name, job.service_level)) for job in jobs]
-    return scenario.model_copy(update={"qos": qos}), levelled
+    classes = {name: jobs_of(one, jobs) for name, one in scenario.classes.items()}
+    shares = [
+        JobShare(job.name, job.hosts_needed, tuple(name for name, chosen in classes.items() if job.name in chosen))
+        for job in jobs
+    ]
+    qos, levels = expand(scenario.qos, shares)
+    levelled = [replace(job, service_level=levels.jobs.get(job.name, job.service_level)) for job in jobs]
+    given = {
+        name: one.model_copy(update={"service_level": levels.classes.get(name, one.service_level)})
+        for name, one in scenario.classes.items()
+    }
+    return scenario.model_copy(update={"qos": qos, "classes": given}), levelled
 
 
-def expand(qos: "Qos", jobs: Sequence[JobShare]) -> tuple["Qos", Mapping[str, int]]:
-    """The table that the strategy stands for, and the service level of each job that has one of its own."""
+def expand(qos: "Qos", jobs: Sequence[JobShare]) -> tuple["Qos", Expansion]:
+    """The table that the strategy stands for, and what it has returned; nothing without a strategy."""
     if qos.strategy is None or qos.expand is None:
-        return qos, {}
+        return qos, Expansion(sl2vl=[], arbiter={})
     try:
         found = qos.expand(jobs)
         given = {"sl2vl": list(found.sl2vl), "kinds": dict(found.kinds), "arbiter": dict(found.arbiter)}
@@ -154,7 +171,7 @@ def expand(qos: "Qos", jobs: Sequence[JobShare]) -> tuple["Qos", Mapping[str, in
         raise Problems(problem) from error
     try:
         kept = {key: getattr(qos, key) for key in sorted(WITH_STRATEGY - {"strategy"})}
-        return validated(type(qos), {**kept, **given}), found.jobs
+        return validated(type(qos), {**kept, **given}), found
     except Problems as problems:
         words = f"the strategy {qos.strategy} makes of the jobs: "
         raise Problems(*(replace(one, message=words + one.message).under("qos") for one in problems.problems)) from None
@@ -165,6 +182,11 @@ def _result(job: Future[_T]) -> _T:
     while not job.done():
         wait([job], timeout=_POLL_S)
     return job.result()
+
+
+def _with_classes(tables: Mapping[str, Any], classes: list[dict[str, Any]]) -> dict[str, Any]:
+    """The tables with these classes; unchanged without any."""
+    return {**tables, **({"qos": {**tables["qos"], "classes": classes}} if classes else {})}
 
 
 def _tables(scenario: "Scenario") -> dict[str, Any]:
@@ -275,6 +297,11 @@ def _programmed(scenario: "Scenario", alone: Resolved, stop: Event) -> ResolvedJ
         )
 
     try:
+        if classes := alone.tables["qos"].get("classes"):
+            names = workload.program(script(1), 0).communicators
+            alone = replace(
+                alone, tables=_with_classes(alone.tables, with_communicators(classes, {job.name: names})[0])
+            )
         whole = {**alone.tables, "faults": []}  # what a job computes does not depend on what goes wrong
         always = replace(alone, jobs=(replace(job, start=0, stop=None),), tables=whole)
         begun = time.monotonic()

@@ -17,6 +17,7 @@ from fairlane.inputs.table import Table
 from fairlane.power import PowerTable
 from fairlane.scenario.background import Background
 from fairlane.scenario.checks import check
+from fairlane.scenario.classes import MessageClass
 from fairlane.scenario.models import Job, Mpi, Placement, PlacementField, Qos
 from fairlane.scenario.network import Network
 from fairlane.scenario.observe import Fault, Observe, Until
@@ -62,6 +63,8 @@ class Scenario(Table):
     """Packets, buffers and switches."""
     qos: Written[Qos] = Field(default_factory=Qos)
     """Service levels, virtual lanes, and how they share links."""
+    classes: Written[dict[Annotated[str, Field(min_length=1)], MessageClass]] = Field(default_factory=dict)
+    """Tables `[classes.NAME]`: classes of traffic, in the order in which messages are compared with them."""
     mpi: Written[Mpi] = Field(default_factory=Mpi)
     """Costs and protocols of MPI."""
     power: Written[PowerTable | None] = None

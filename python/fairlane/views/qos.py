@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from fairlane.opensm.check import Checked
 from fairlane.opensm.export import Exported
+from fairlane.stacks import Spelled
 from fairlane.views.model import View
 from fairlane.views.tables import Column, Table, columns
 from fairlane.wording import plural, seconds
@@ -18,6 +19,13 @@ def exported(found: Exported) -> Iterator[str]:
     for one in found.shares:
         always = f"VL{one.lane}: {one.exported:.1%} of a link on which all lanes always send"
         yield f"{always}, {one.simulated:.1%} simulated"
+
+
+def spelled(found: Spelled) -> Iterator[str]:
+    """The setting, level and lane of the messages of each job and communicator."""
+    for one in found.spellings:
+        names = "all messages" if one.communicators == ("*",) else ", ".join(one.communicators)
+        yield f"{one.job}, {names}: {one.setting}, service level {one.level}, lane {one.lane}"
 
 
 def checked(found: Checked) -> View:

@@ -191,9 +191,18 @@ class Rank(CollectiveCalls, OneSidedCalls, PersistentCalls):
         """Waits like ``wait_any``; afterwards all that are complete by then are over."""
         self._builder.wait_some(self.index, self._under_way(requests))
 
-    def comm_split(self, new: int, color: int | None, key: int = 0, *, comm: int = 0) -> None:
-        """Splits ``comm`` by ``color`` (None: no member of any part); ``new`` names this rank's part."""
+    def comm_split(self, new: int, color: int | None, key: int = 0, *, comm: int = 0, name: str | None = None) -> None:
+        """Splits ``comm`` by ``color`` (None: no member of any part); ``new`` is the handle of this rank's part.
+
+        ``name`` is the part's name, as ``comm_set_name`` gives it.
+        """
         self._builder.comm_split(self.index, new, color, key, comm)
+        if name is not None and color is not None:
+            self.comm_set_name(new, name)
+
+    def comm_set_name(self, comm: int, name: str) -> None:
+        """Gives a communicator a name, by which traffic classes select its messages. Every member gives it."""
+        self._builder.comm_set_name(self.index, comm, name)
 
     def comm_dup(self, new: int, *, comm: int = 0) -> None:
         """Copies ``comm``; ``new`` names the copy. Every member of ``comm`` takes part."""
@@ -210,11 +219,13 @@ class Rank(CollectiveCalls, OneSidedCalls, PersistentCalls):
         """Returns the communicator of this kind among ``members``, ranks of the job in order, one of which is this.
 
         It takes no messages: the members know each other. Those of one kind, such as the ``tensor_parallel`` groups of
-        a job, are disjoint and have one name at all ranks, which ``job.communicators`` keeps.
+        a job, are disjoint and have one name at all ranks, which ``job.communicators`` keeps. Traffic classes select
+        them by kind.
         """
         known = self.job.communicators
         name = known.setdefault(kind, _FIRST_KIND + len(known))
         self._builder.comm_define(self.index, name, list(members))
+        self.comm_set_name(name, kind)
         return name
 
     def comm_free(self, comm: int) -> None:

@@ -22,7 +22,7 @@ LARGE = 4096
 """Whole numbers above which a script is not even tried: it may take long before its first operation."""
 _ELSEWHERE = frozenset({"variant", "distinct_iterations"})
 """Whole numbers of every workload on which the length of one iteration does not depend."""
-_LOCAL = frozenset({"compute", "datagram", "request_free", "build", "begin_timing", "pause"})
+_LOCAL = frozenset({"compute", "datagram", "request_free", "build", "begin_timing", "pause", "comm_set_name"})
 """Operations that end without another rank, besides those that are counted by themselves."""
 _LONG = 2**19
 """Bytes above which an allreduce is taken to be done in parts."""

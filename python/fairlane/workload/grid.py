@@ -96,6 +96,6 @@ class Pencils(Workload):
     @override
     def write(self, rank: Rank, stages: list[list[int]]) -> None:
         columns = grid_shape(rank.ranks)[-1]
-        rank.comm_split(ROW, rank.index // columns, rank.index)
-        rank.comm_split(COLUMN, rank.index % columns, rank.index)
+        rank.comm_split(ROW, rank.index // columns, rank.index, name="row")
+        rank.comm_split(COLUMN, rank.index % columns, rank.index, name="column")
         super().write(rank, stages)

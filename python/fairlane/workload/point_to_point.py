@@ -206,6 +206,7 @@ class Halo3D(GriddedWorkload):
     def write(self, rank: Rank, stages: list[list[int]]) -> None:
         if self.exchange == "neighbor_alltoall":
             rank.cart_create(_GRID, self.shape(rank.ranks), periods=self.periodic)
+            rank.comm_set_name(_GRID, "grid")
         elif self.exchange == "put":
             rank.win_create(_WINDOW)
             rank.win_fence(_WINDOW)

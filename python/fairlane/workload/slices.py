@@ -63,5 +63,5 @@ class SlicedWorkload(Workload):
     @override
     def write(self, rank: Rank, stages: list[list[int]]) -> None:
         if self.communicators > 1:
-            rank.comm_split(_SLICE, self.slice_of(rank).number, rank.index)
+            rank.comm_split(_SLICE, self.slice_of(rank).number, rank.index, name="slice")
         super().write(rank, stages)

@@ -87,7 +87,7 @@ class Fft(GriddedWorkload):
 
     @override
     def write(self, rank: Rank, stages: list[list[int]]) -> None:
-        rank.comm_split(ROW, self.row(rank.index, rank.ranks), rank.index)
+        rank.comm_split(ROW, self.row(rank.index, rank.ranks), rank.index, name="row")
         super().write(rank, stages)
 
     @override

@@ -345,6 +345,10 @@ impl Messaging {
                 self.define_communicator(rank, op, new, members)?;
                 return Ok(now);
             }
+            Comm::SetName { comm, ref name } => {
+                self.name_communicator(rank, op, comm, name)?;
+                return Ok(now);
+            }
             Comm::Free(comm) => {
                 if comm <= COMM_SELF || self.rank(rank).needed().communicators.remove(&comm).is_none() {
                     return Err(self.misuse(rank, op, "no such communicator, or a predefined one"));

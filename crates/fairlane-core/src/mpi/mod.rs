@@ -156,7 +156,7 @@ impl Mpi {
                 parameters: Arc::clone(&parameters),
                 preferences: Preferences::default(),
                 largest_message,
-                numbering: levels.depend_on_kind() || rails.overtake() || parameters.overtake(),
+                numbering: levels.depend_on_message() || rails.overtake() || parameters.overtake(),
                 levels: Arc::clone(&levels),
                 sl2vl,
                 rails,

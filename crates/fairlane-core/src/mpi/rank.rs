@@ -14,6 +14,7 @@ use super::rma::window::Window;
 use crate::ids::{JobId, Rank};
 use crate::observe::RankRecord;
 use crate::program::{COMM_SELF, CommHandle, WindowHandle};
+use crate::qos::classes::ClassSet;
 use crate::units::{Instant, Picoseconds};
 
 /// [`RankState::due`]: the program resumes only on an event.
@@ -59,6 +60,8 @@ pub(super) struct More {
     pub communicators: FxHashMap<CommHandle, Communicator>,
     pub background: Background,
     pub windows: FxHashMap<WindowHandle, Window>,
+    /// By context, of communicators and windows that have a name: the classes that select their messages.
+    pub classes: FxHashMap<u32, ClassSet>,
     /// The locks of its own parts of windows, by context.
     pub locks: FxHashMap<u32, Lock>,
     /// When operands that others have sent to its windows are combined.
@@ -81,6 +84,7 @@ impl More {
             communicators: std::iter::once((COMM_SELF, alone)).collect(),
             background: Background::default(),
             windows: FxHashMap::default(),
+            classes: FxHashMap::default(),
             locks: FxHashMap::default(),
             combining_until: 0,
             timed_since: None,

@@ -85,7 +85,7 @@ impl Messaging {
             from: Rank(envelope.source),
             to: receiver,
             bytes: Bytes(bytes),
-            tag: envelope.tag,
+            tag: if collective { crate::mpi::collective::number_of(envelope.tag) } else { envelope.tag },
             collective,
             eager,
             sent_at: Instant(sent_at),

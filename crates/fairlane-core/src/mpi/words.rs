@@ -72,6 +72,7 @@ fn communicator(op: &Comm) -> String {
         Comm::Create { comm, members, .. } => format!("CommCreate(communicator {comm}, {} members)", members.len()),
         Comm::Topology { comm, .. } => format!("CommTopology(communicator {comm})"),
         Comm::Define { new, members } => format!("CommDefine(communicator {new}, {} members)", members.len()),
+        Comm::SetName { comm, name } => format!("CommSetName(communicator {comm}, {name:?})"),
         Comm::Free(comm) => format!("CommFree(communicator {comm})"),
     }
 }

@@ -111,7 +111,7 @@ pub fn call_of(op: &Op) -> Option<u8> {
             Comm::Split { .. } => Some(10),
             Comm::Create { .. } => Some(11),
             Comm::Topology { .. } => Some(FIRST_RARE),
-            Comm::Define { .. } | Comm::Free(_) => None,
+            Comm::Define { .. } | Comm::SetName { .. } | Comm::Free(_) => None,
         },
         Op::Rma(op) => Some(one_sided_call_of(op)),
         Op::Graph(op) => (*op == GraphOp::WaitReport).then_some(WAIT_SOME),

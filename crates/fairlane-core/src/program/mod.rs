@@ -13,6 +13,7 @@ pub mod open_loop;
 pub mod script;
 pub mod stepped;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 pub use builder::{ProgramBuilder, ProgramError};
@@ -23,6 +24,7 @@ pub use op::{Collective, Comm, GraphOp, Op, P2p, Rma};
 
 use serde::{Deserialize, Serialize};
 
+use crate::qos::classes::Operation;
 use crate::units::{Bytes, Instant};
 
 /// A request handle of a rank: any number the program chooses, free again once the request is completed. Until it is given
@@ -126,6 +128,32 @@ impl CollectiveKind {
     }
 }
 
+impl From<CollectiveKind> for Operation {
+    fn from(kind: CollectiveKind) -> Self {
+        match kind {
+            CollectiveKind::Barrier => Self::Barrier,
+            CollectiveKind::Bcast => Self::Bcast,
+            CollectiveKind::Reduce => Self::Reduce,
+            CollectiveKind::Allreduce => Self::Allreduce,
+            CollectiveKind::Gather => Self::Gather,
+            CollectiveKind::Scatter => Self::Scatter,
+            CollectiveKind::Allgather => Self::Allgather,
+            CollectiveKind::Alltoall => Self::Alltoall,
+            CollectiveKind::ReduceScatter => Self::ReduceScatter,
+            CollectiveKind::Scan => Self::Scan,
+        }
+    }
+}
+
+impl From<NeighborKind> for Operation {
+    fn from(kind: NeighborKind) -> Self {
+        match kind {
+            NeighborKind::Allgather => Self::NeighborAllgather,
+            NeighborKind::Alltoall => Self::NeighborAlltoall,
+        }
+    }
+}
+
 /// Yields a rank's operations, a stretch at a time.
 pub trait Source: Send + Sync {
     /// The operations that come next, as many as are at hand; none when the rank has finished.
@@ -162,6 +190,11 @@ pub trait Source: Send + Sync {
         None
     }
 
+    /// The names that it gives to communicators.
+    fn communicators(&self) -> Vec<Arc<str>> {
+        Vec::new()
+    }
+
     /// A copy that goes on from the same place.
     fn boxed_clone(&self) -> Box<dyn Source>;
 
@@ -187,4 +220,18 @@ impl Clone for Box<dyn Source> {
 pub struct Program {
     /// The sources, one per rank.
     pub ranks: Vec<Box<dyn Source>>,
+}
+
+impl Program {
+    /// The names that its ranks give to communicators, sorted.
+    #[must_use]
+    pub fn communicators(&self) -> BTreeSet<Arc<str>> {
+        self.ranks.iter().flat_map(|source| source.communicators()).collect()
+    }
+}
+
+/// The names that operations give to communicators.
+fn names_in(ops: &[Op]) -> Vec<Arc<str>> {
+    let name = |op: &Op| if let Op::Comm(Comm::SetName { name, .. }) = op { Some(Arc::clone(name)) } else { None };
+    ops.iter().filter_map(name).collect()
 }

@@ -235,6 +235,13 @@ pub enum Comm {
         /// The members in order, as ranks of the job.
         members: Arc<[Rank]>,
     },
+    /// MPI_Comm_set_name: takes no time. Classes of traffic are named by it.
+    SetName {
+        /// The communicator.
+        comm: CommHandle,
+        /// Its name.
+        name: Arc<str>,
+    },
     /// Gives a communicator handle up.
     Free(CommHandle),
 }

@@ -272,6 +272,10 @@ impl Source for Player {
     fn player(&self) -> Option<&Player> {
         Some(self)
     }
+
+    fn communicators(&self) -> Vec<Arc<str>> {
+        super::names_in(&self.ops)
+    }
 }
 
 /// The source of a script without operations: takes no memory.

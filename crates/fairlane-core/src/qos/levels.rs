@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::arbiter::MAX_VIRTUAL_LANES;
+use super::classes::{Class, ClassSet, ClassSpec, MAX_CLASSES, Operation};
 use crate::error::BuildError;
 use crate::ids::{JobId, Rank, ServiceLevel, VirtualLane};
 
@@ -53,12 +54,13 @@ impl TrafficKind {
     }
 }
 
-/// The service level of every message: its sender's own level if it has one, else its receiver's own, else its traffic
-/// kind's, else its job's, else the default.
+/// The service level of every message: its sender's own level if it has one, else its receiver's own, else its class's, else
+/// its traffic kind's, else its job's, else the default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Levels {
     default: ServiceLevel,
     kinds: [Option<ServiceLevel>; TrafficKind::ALL.len()],
+    classes: Vec<Class>,
     jobs: Vec<JobLevels>,
 }
 
@@ -67,9 +69,11 @@ pub struct Levels {
 struct JobLevels {
     own: Option<ServiceLevel>,
     ranks: Vec<Option<ServiceLevel>>,
-    /// How many ranks have a level of their own.
-    ranks_with_level: usize,
-    /// By kind: what holds where neither rank has a level of its own.
+    /// How many ranks have a level of their own, and how many classes select messages of the job.
+    exceptions: usize,
+    /// The classes that select messages of the job.
+    classes: ClassSet,
+    /// By kind: what holds where neither rank nor the message's class has a level of its own.
     resolved: [ServiceLevel; TrafficKind::ALL.len()],
 }
 
@@ -80,32 +84,110 @@ impl Levels {
         let job = |ranks: &u32| JobLevels {
             own: None,
             ranks: vec![None; *ranks as usize],
-            ranks_with_level: 0,
+            exceptions: 0,
+            classes: 0,
             resolved: [ServiceLevel(0); TrafficKind::ALL.len()],
         };
         let jobs = ranks.iter().map(job).collect();
-        Self { default: ServiceLevel(0), kinds: [None; TrafficKind::ALL.len()], jobs }
+        Self { default: ServiceLevel(0), kinds: [None; TrafficKind::ALL.len()], classes: Vec::new(), jobs }
     }
 
-    /// The service level of a message from `sender` to `receiver`, ranks of `job`.
+    /// The service level of a message from `sender` to `receiver`, ranks of `job`. `class` is asked for the number of its
+    /// class if a class may select it.
     ///
     /// # Panics
-    /// If there is no such job or rank.
+    /// If there is no such job, rank or class.
     #[must_use]
     #[inline]
-    pub fn of(&self, job: JobId, sender: Rank, receiver: Rank, kind: TrafficKind) -> ServiceLevel {
-        let JobLevels { ranks, ranks_with_level, resolved, .. } = &self.jobs[job.index()];
+    pub fn of(
+        &self,
+        job: JobId,
+        sender: Rank,
+        receiver: Rank,
+        kind: TrafficKind,
+        class: impl FnOnce() -> Option<usize>,
+    ) -> ServiceLevel {
+        let JobLevels { ranks, exceptions, classes, resolved, .. } = &self.jobs[job.index()];
         let level = resolved[kind.index()];
-        if *ranks_with_level == 0 {
+        if *exceptions == 0 {
             return level;
         }
-        ranks[sender.index()].or(ranks[receiver.index()]).unwrap_or(level)
+        let of_class = || if *classes == 0 { None } else { self.classes[class()?].level };
+        ranks[sender.index()].or(ranks[receiver.index()]).or_else(of_class).unwrap_or(level)
     }
 
-    /// Whether messages of one rank to another can have different levels, by their kind.
+    /// The number of the class of a message of `job`: the first of those that select its communicator and the message itself.
     #[must_use]
-    pub fn depend_on_kind(&self) -> bool {
-        self.jobs.iter().any(|JobLevels { resolved, .. }| resolved.iter().any(|level| *level != resolved[0]))
+    pub fn class(&self, job: JobId, communicator: ClassSet, operation: Operation, payload: u64) -> Option<usize> {
+        let mut left = self.jobs[job.index()].classes & communicator;
+        while left != 0 {
+            let class = left.trailing_zeros() as usize;
+            if self.classes[class].has_message(operation, payload) {
+                return Some(class);
+            }
+            left &= left - 1;
+        }
+        None
+    }
+
+    /// Whether a class can select messages of `job`.
+    #[must_use]
+    #[inline]
+    pub fn have_classes(&self, job: JobId) -> bool {
+        self.jobs[job.index()].classes != 0
+    }
+
+    /// The classes that select messages of a communicator with this name, or of one without a name.
+    #[must_use]
+    pub fn classes_of(&self, communicator: Option<&str>) -> ClassSet {
+        let classes = self.classes.iter().enumerate();
+        classes.filter(|(_, class)| class.has_communicator(communicator)).map(|(number, _)| 1 << number).sum()
+    }
+
+    /// Whether messages of one rank to another can have different levels, by their kind or class.
+    #[must_use]
+    pub fn depend_on_message(&self) -> bool {
+        let by_class =
+            |set: ClassSet| (0..).zip(&self.classes).any(|(at, class)| set >> at & 1 == 1 && class.level.is_some());
+        self.jobs.iter().any(|JobLevels { resolved, classes, .. }| {
+            by_class(*classes) || resolved.iter().any(|level| *level != resolved[0])
+        })
+    }
+
+    /// Defines the classes, in the order in which messages are compared with them; `jobs` are the names of the jobs.
+    ///
+    /// # Errors
+    /// [`BuildError`] for more than [`MAX_CLASSES`], a level above 15 or an operation that does not exist.
+    pub fn define_classes(&mut self, classes: &[ClassSpec], jobs: &[&str]) -> Result<(), BuildError> {
+        if classes.len() > MAX_CLASSES {
+            return Err(BuildError::value("classes", classes.len(), format!("at most {MAX_CLASSES} classes")));
+        }
+        let class = |spec: &ClassSpec| {
+            let path = || format!("classes.{}.service_level", spec.name);
+            let level = spec.service_level.map(|level| checked(&path(), ServiceLevel(level))).transpose()?;
+            Class::new(spec.clone(), level)
+        };
+        self.classes = classes.iter().map(class).collect::<Result<_, _>>()?;
+        for (job, name) in self.jobs.iter_mut().zip(jobs) {
+            let chosen = self.classes.iter().enumerate().filter(|(_, class)| class.has_job(name));
+            job.exceptions -= job.classes.count_ones() as usize;
+            job.classes = chosen.map(|(number, _)| 1 << number).sum();
+            job.exceptions += job.classes.count_ones() as usize;
+        }
+        Ok(())
+    }
+
+    /// Sets or takes away the level of a class.
+    ///
+    /// # Errors
+    /// [`BuildError`] if the level is above 15 or there is no such class.
+    pub fn set_class(&mut self, name: &str, level: Option<ServiceLevel>) -> Result<(), BuildError> {
+        let level = level.map(|level| checked(&format!("classes.{name}.service_level"), level)).transpose()?;
+        let allowed = self.classes.iter().map(|class| class.name.to_string()).collect();
+        let class = self.classes.iter_mut().find(|class| *class.name == *name);
+        let given = name.to_owned();
+        class.ok_or(BuildError::UnknownName { kind: "traffic class", given, allowed })?.level = level;
+        Ok(())
     }
 
     /// Sets the level of messages that have no other.
@@ -145,13 +227,13 @@ impl Levels {
     /// [`BuildError::Value`] if the level is above 15 or there is no such job or rank.
     pub fn set_rank(&mut self, job: JobId, rank: Rank, level: Option<ServiceLevel>) -> Result<(), BuildError> {
         let level = level.map(|level| checked("service_level", level)).transpose()?;
-        let JobLevels { ranks, ranks_with_level, .. } = self.job_mut(job)?;
+        let JobLevels { ranks, exceptions, .. } = self.job_mut(job)?;
         let count = ranks.len();
         let own = ranks
             .get_mut(rank.index())
             .ok_or_else(|| BuildError::value("rank", rank, format!("job {job} has {count} ranks, numbered from 0")))?;
         let before = std::mem::replace(own, level);
-        *ranks_with_level = *ranks_with_level + usize::from(level.is_some()) - usize::from(before.is_some());
+        *exceptions = *exceptions + usize::from(level.is_some()) - usize::from(before.is_some());
         Ok(())
     }
 
@@ -162,7 +244,7 @@ impl Levels {
     pub fn clear_ranks(&mut self, job: JobId) -> Result<(), BuildError> {
         let job = self.job_mut(job)?;
         job.ranks.fill(None);
-        job.ranks_with_level = 0;
+        job.exceptions = job.classes.count_ones() as usize;
         Ok(())
     }
 
@@ -238,6 +320,7 @@ impl Sl2Vl {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::qos::classes::WORLD;
 
     const JOB: JobId = JobId(1);
 
@@ -246,7 +329,7 @@ mod tests {
     }
 
     fn of(levels: &Levels, sender: u32, receiver: u32) -> u8 {
-        levels.of(JOB, Rank(sender), Rank(receiver), TrafficKind::Bulk).0
+        levels.of(JOB, Rank(sender), Rank(receiver), TrafficKind::Bulk, || None).0
     }
 
     #[test]
@@ -270,7 +353,7 @@ mod tests {
         let mut levels = levels();
         levels.set_kind(TrafficKind::Control, Some(ServiceLevel(3))).unwrap();
         levels.set_kind(TrafficKind::Collective, Some(ServiceLevel(2))).unwrap();
-        let of = |levels: &Levels, kind| levels.of(JOB, Rank(0), Rank(1), kind).0;
+        let of = |levels: &Levels, kind| levels.of(JOB, Rank(0), Rank(1), kind, || None).0;
         assert_eq!(TrafficKind::ALL.map(|kind| of(&levels, kind)), [3, 0, 0, 2, 3, 2]);
         levels.set_kind(TrafficKind::CollectiveControl, Some(ServiceLevel(5))).unwrap();
         levels.set_kind(TrafficKind::CollectiveEager, Some(ServiceLevel(4))).unwrap();
@@ -298,7 +381,51 @@ mod tests {
         for kind in TrafficKind::ALL {
             let control = matches!(kind, TrafficKind::Control | TrafficKind::CollectiveControl);
             let expected = if control { 8 } else { 0 };
-            assert_eq!(levels.of(JOB, Rank(0), Rank(1), kind).0, expected, "{}", kind.name());
+            assert_eq!(levels.of(JOB, Rank(0), Rank(1), kind, || None).0, expected, "{}", kind.name());
+        }
+    }
+
+    #[test]
+    fn a_class_is_the_first_that_selects_a_message() {
+        let class = |name: &str, operations: &[&str], above| ClassSpec {
+            name: name.to_owned(),
+            operations: Some(operations.iter().map(|name| (*name).to_owned()).collect()),
+            above,
+            ..ClassSpec::default()
+        };
+        let mut levels = levels();
+        let experts = ClassSpec { communicators: Some(vec!["experts".to_owned()]), ..class("a", &["alltoall"], None) };
+        let large = ClassSpec { jobs: Some(vec!["second".to_owned()]), ..class("b", &["collective"], Some(100)) };
+        levels.define_classes(&[experts, large], &["first", "second"]).unwrap();
+        let class = |name, operation, bytes| levels.class(JOB, levels.classes_of(name), operation, bytes);
+        assert_eq!(class(Some("experts"), Operation::Alltoall, 8), Some(0));
+        assert_eq!(class(Some(WORLD), Operation::Alltoall, 100), None);
+        assert_eq!(class(Some(WORLD), Operation::Alltoall, 101), Some(1));
+        assert_eq!(class(None, Operation::Barrier, 101), Some(1));
+        assert_eq!(class(Some("experts"), Operation::PointToPoint, 101), None);
+        assert_eq!(levels.class(JobId(0), levels.classes_of(None), Operation::Barrier, 101), None);
+        assert!(!levels.depend_on_message());
+        levels.set_class("b", Some(ServiceLevel(3))).unwrap();
+        assert!(levels.depend_on_message());
+        let of = |levels: &Levels, class| levels.of(JOB, Rank(0), Rank(1), TrafficKind::Bulk, || class).0;
+        assert_eq!((of(&levels, Some(0)), of(&levels, Some(1)), of(&levels, None)), (0, 3, 0));
+        levels.set_kind(TrafficKind::Bulk, Some(ServiceLevel(2))).unwrap();
+        levels.set_rank(JOB, Rank(1), Some(ServiceLevel(4))).unwrap();
+        assert_eq!(of(&levels, Some(1)), 4);
+        levels.clear_ranks(JOB).unwrap();
+        assert_eq!((of(&levels, Some(0)), of(&levels, Some(1))), (2, 3));
+        let error = levels.set_class("c", None).unwrap_err().to_string();
+        assert!(error.contains("traffic class") && error.contains('c'), "{error}");
+        let wrong = ClassSpec { operations: Some(vec!["alltoal".to_owned()]), ..ClassSpec::default() };
+        assert!(levels.define_classes(&[wrong], &[]).unwrap_err().to_string().contains("alltoall"));
+        assert!(levels.define_classes(&vec![ClassSpec::default(); 65], &[]).is_err());
+    }
+
+    #[test]
+    fn operations_have_four_bits() {
+        for (value, (operation, _)) in (0_u8..).zip(Operation::ALL) {
+            assert_eq!((operation as u8, Operation::of(value)), (value, operation));
+            assert!(value < 16);
         }
     }
 

@@ -2,4 +2,5 @@
 //! shares its link among virtual lanes. Names are those of InfiniBand and OpenSM.
 
 pub mod arbiter;
+pub mod classes;
 pub mod levels;

@@ -217,6 +217,8 @@ pub(super) fn levels(spec: &Spec) -> Result<Levels, BuildError> {
         let kind = crate::table::find("traffic kind", &TrafficKind::ALL, |kind| kind.name(), name)?;
         levels.set_kind(*kind, level.map(ServiceLevel))?;
     }
+    let names: Vec<&str> = spec.jobs.iter().map(|job| job.name.as_str()).collect();
+    levels.define_classes(&spec.qos.classes, &names)?;
     for (number, job) in spec.jobs.iter().enumerate() {
         let id = JobId(u16::try_from(number).expect("invariant: at most 4096 jobs"));
         levels.set_job(id, job.service_level.map(ServiceLevel))?;

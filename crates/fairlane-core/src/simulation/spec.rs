@@ -10,6 +10,7 @@ use crate::fault::FaultSpec;
 use crate::ids::HostId;
 use crate::mpi::collective::nccl::Nccl;
 use crate::mpi::{self, RailPolicy};
+use crate::qos::classes::ClassSpec;
 use crate::registry::Registry;
 use crate::routing::Routing;
 use crate::table::Named;
@@ -92,6 +93,9 @@ pub struct QosSpec {
     /// Service levels of traffic kinds: "control", "eager", "bulk", "collective".
     #[serde(default)]
     pub kinds: BTreeMap<String, Option<u8>>,
+    /// Traffic classes; the first that selects a message is the message's.
+    #[serde(default)]
+    pub classes: Vec<ClassSpec>,
 }
 
 impl Default for QosSpec {
@@ -105,6 +109,7 @@ impl Default for QosSpec {
             trim_vl: None,
             default: 0,
             kinds: BTreeMap::new(),
+            classes: Vec::new(),
         }
     }
 }

@@ -308,8 +308,8 @@ impl Case {
                 lossy: if self.has_lossy_lanes() { (0..top).collect() } else { Vec::new() },
                 trim_vl: Some(top).filter(|_| self.has_lossy_lanes()),
                 arbiter: Named { name: names[self.arbiter].into(), params },
-                default: 0,
                 kinds,
+                ..Default::default()
             },
             mpi: mpi::Parameters { eager_threshold: Bytes(self.eager), ..Default::default() },
             jobs: jobs.collect(),

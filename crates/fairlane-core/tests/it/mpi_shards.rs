@@ -14,6 +14,7 @@ use fairlane_core::program::script::{Line, Script};
 use fairlane_core::program::{
     COMM_WORLD, Collective, CollectiveKind, Comm, Op, P2p, Program, Rma, RmaKind, SendMode, Volume,
 };
+use fairlane_core::qos::classes::ClassSpec;
 use fairlane_core::qos::levels::{Levels, Sl2Vl, TrafficKind};
 use fairlane_core::topology::{self, RailMap, RailsSpec};
 use fairlane_core::units::{BitsPerSec, Bytes, Instant, Picoseconds};
@@ -53,6 +54,8 @@ struct Case {
     overtaking: bool,
     /// Control messages have a service level of their own.
     kinds_differ: bool,
+    /// There are classes of traffic.
+    classes: bool,
     /// Service levels change at this window.
     change: Option<u64>,
     policy: RailPolicy,
@@ -87,6 +90,7 @@ fn case() -> impl Strategy<Value = Case> {
         jobs,
         overtaking,
         kinds_differ,
+        classes: salt.is_multiple_of(3),
         change,
         policy,
         salt,
@@ -131,6 +135,8 @@ fn operations(number: u32, (kind, shift, bytes): Phase, own: u32, size: u32) -> 
         let target = Rank((size - 1 - own + 1) % size);
         vec![
             Op::Comm(Comm::Split { comm, new, color, key: -i32::try_from(own).unwrap() }),
+            // Who has named it sends with its class, also if others have not.
+            Op::Comm(Comm::SetName { comm: new, name: if own.is_multiple_of(3) { "third" } else { "halves" }.into() }),
             collective(CollectiveKind::Allreduce, new, bytes),
             Op::Comm(Comm::Dup { comm: new, new: new + 1 }),
             collective(CollectiveKind::Barrier, new + 1, 0),
@@ -248,6 +254,15 @@ impl Case {
         let mut levels = Levels::new(&sizes);
         if self.kinds_differ {
             levels.set_kind(TrafficKind::Control, Some(ServiceLevel(1))).unwrap();
+        }
+        if self.classes {
+            let class = ClassSpec { service_level: Some(1), ..ClassSpec::default() };
+            let named = |name: &str| Some(vec![name.to_owned()]);
+            let classes = [
+                ClassSpec { communicators: named("halves"), ..class.clone() },
+                ClassSpec { operations: named("one_sided"), above: Some(100), ..class },
+            ];
+            levels.define_classes(&classes, &vec![""; sizes.len()]).unwrap();
         }
         let plan = |(number, (hosts, phases, end, stop)): (usize, &Work)| JobSetup {
             name: format!("job {number}"),

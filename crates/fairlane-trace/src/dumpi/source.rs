@@ -84,6 +84,12 @@ impl State {
 }
 
 impl RankReader {
+    /// None: the names of communicators are not recorded.
+    #[allow(clippy::unused_self, reason = "as readers of other formats")]
+    fn communicator_names(&self) -> Vec<Arc<str>> {
+        Vec::new()
+    }
+
     /// At the first record.
     pub fn new(file: Arc<TraceFile>, rank: u32, ranks: u32, options: &Arc<Options>) -> Self {
         let cancels = file.calls.as_ref().is_none_or(|calls| calls[CANCEL] > 0);

@@ -178,7 +178,7 @@ impl Recorded {
             scaled(of, rank, options).placed(self.place, places.clone())
         };
         let ranks = (0..).zip(graph.ranks).zip(&self.places).map(of_rank).collect();
-        Graph { ranks, repeat, ..graph }.program().map_err(|cycle| {
+        Graph { ranks, repeat, names: self.groups.clone(), ..graph }.program().map_err(|cycle| {
             let places = &self.places[cycle.rank as usize];
             let shown = cycle.nodes.iter().take(SHOWN).map(|node| places[*node as usize].to_string());
             let mut numbers: Vec<String> = shown.collect();

@@ -82,7 +82,7 @@ pub enum Members {
 /// A communicator.
 #[derive(Debug)]
 pub struct Communicator {
-    pub name: String,
+    pub name: Arc<str>,
     pub members: Members,
 }
 
@@ -228,11 +228,11 @@ fn communicators(raw: &Raw, ranks: &[(u64, u64)]) -> BTreeMap<u32, Communicator>
         if !world && matches!(&members, Members::These(list) if all(list)) {
             (world, members) = (true, Members::World);
         }
-        found.insert(id, Communicator { name, members });
+        found.insert(id, Communicator { name: name.into(), members });
     }
     for (id, string) in &raw.intercommunicators {
         let name = raw.strings.get(string).cloned().unwrap_or_default();
-        found.insert(*id, Communicator { name, members: Members::Between });
+        found.insert(*id, Communicator { name: name.into(), members: Members::Between });
     }
     found
 }

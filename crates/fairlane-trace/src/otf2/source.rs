@@ -406,8 +406,18 @@ impl RankReader {
             }
             self.defined.insert(id);
             self.out.op(Op::Comm(Comm::Define { new, members }));
+            if !communicator.name.is_empty() {
+                self.out.op(Op::Comm(Comm::SetName { comm: new, name: Arc::clone(&communicator.name) }));
+            }
         }
         Ok(new)
+    }
+
+    /// The names of communicators that have some of the ranks.
+    pub(super) fn communicator_names(&self) -> Vec<Arc<str>> {
+        let some = |members: &Members| matches!(members, Members::These(_));
+        let known = self.archive.definitions.communicators.values().filter(|known| some(&known.members));
+        known.map(|known| Arc::clone(&known.name)).filter(|name| !name.is_empty()).collect()
     }
 
     /// The handle of a communicator that has been used.

@@ -120,7 +120,9 @@ impl Player {
         }
         pass.busy |= !matches!(
             op,
-            Op::Comm(Comm::Free(_)) | Op::P2p(P2p::RequestFree(_)) | Op::Comm(Comm::Define { .. }) | Op::MarkProgress
+            Op::Comm(Comm::Free(_) | Comm::Define { .. } | Comm::SetName { .. })
+                | Op::P2p(P2p::RequestFree(_))
+                | Op::MarkProgress
         );
         self.queue.push(op);
         Ok(())
@@ -183,6 +185,10 @@ impl Source for Player {
 
     fn current(&self) -> Option<&Op> {
         self.queue[..self.passed].last()
+    }
+
+    fn communicators(&self) -> Vec<Arc<str>> {
+        self.start.communicators()
     }
 
     fn boxed_clone(&self) -> Box<dyn Source> {

@@ -177,6 +177,7 @@ const fn is_of_communicators(op: &Op) -> bool {
             | Op::Comm(Comm::Create { .. })
             | Op::Comm(Comm::Topology { .. })
             | Op::Comm(Comm::Define { .. })
+            | Op::Comm(Comm::SetName { .. })
             | Op::Comm(Comm::Free(_))
     )
 }

@@ -18,15 +18,38 @@ use crate::mpi::p2p::transfer::Send;
 use crate::mpi::rank::{NEVER, RankState};
 use crate::mpi::words;
 use crate::program::{CollectiveKind, CommHandle, NeighborKind, Op, SendMode, Tag, Volume};
+use crate::qos::classes::Operation;
 use crate::units::Bytes;
 use agreement::{Claim, Consistency};
 use algorithms::{Call, Phase};
 use nccl::{Layout, Schedule};
 use running::{Effect, PhaseSource, Running, Scope};
 
+/// The lowest bits of a collective's tag have its operation, the others its number on the communicator.
+const OPERATION_BITS: u32 = 4;
+
+/// The tag of the messages of a collective. The number wraps.
+#[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "the number wraps")]
+const fn tag(number: u64, operation: Operation) -> Tag {
+    (number << OPERATION_BITS) as Tag | operation as Tag
+}
+
+/// The number of the collective with this tag.
+#[allow(clippy::cast_sign_loss, clippy::cast_possible_wrap, reason = "28 bits")]
+pub(in crate::mpi) const fn number_of(tag: Tag) -> Tag {
+    (tag as u32 >> OPERATION_BITS) as Tag
+}
+
+/// The operation of the collective with this tag.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "four bits")]
+pub(in crate::mpi) fn operation_of(tag: Tag) -> Operation {
+    Operation::of(tag as u8 & ((1 << OPERATION_BITS) - 1))
+}
+
 /// A call on which the ranks of a communicator must agree, but for its communicator.
 struct Agreed {
     name: &'static str,
+    operation: Operation,
     root: Rank,
     consistency: Consistency,
 }
@@ -63,7 +86,8 @@ impl Messaging {
             Some(schedule) => PhaseSource::Nccl(Box::new(schedule)),
             None => PhaseSource::Algorithm(self.preferences.choose(&call), call),
         };
-        let running = self.agreed(rank, op, scope, phases, effect, Agreed { name: kind.name(), root, consistency })?;
+        let agreed = Agreed { name: kind.name(), operation: kind.into(), root, consistency };
+        let running = self.agreed(rank, op, scope, phases, effect, agreed)?;
         if let (Effect::Split { color: Some(color), key, .. }, Some(number)) = (&running.effect, running.number) {
             let (color, key, member) = (*color, *key, self.ranks[rank as usize].rank.0);
             let job = self.ranks[rank as usize].job;
@@ -121,7 +145,8 @@ impl Messaging {
             sends: sends.filter_map(|(to, block)| to.map(|to| (to, Bytes(block)))).collect(),
             reduced: Bytes::ZERO,
         };
-        let agreed = Agreed { name: kind.name(), root: Rank(0), consistency: Consistency::Anything };
+        let agreed =
+            Agreed { name: kind.name(), operation: kind.into(), root: Rank(0), consistency: Consistency::Anything };
         self.agreed(rank, op, Scope::Communicator(comm), PhaseSource::Once(phase), Effect::Nothing, agreed)
     }
 
@@ -147,7 +172,7 @@ impl Messaging {
         scope: Scope,
         phases: PhaseSource,
         effect: Effect,
-        Agreed { name, root, consistency }: Agreed,
+        Agreed { name, operation, root, consistency }: Agreed,
     ) -> Result<Running, Box<RunError>> {
         let Communicator { context, collectives: number, ref members, .. } = *self.spanning(rank, op, scope)?;
         let members = Arc::clone(members);
@@ -164,8 +189,7 @@ impl Messaging {
             let job = self.job_of(rank).name.to_string();
             Box::new(RunError::CollectiveMismatch { job, communicator: context, number, first, second })
         })?;
-        #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "a tag may wrap")]
-        let tag = number as Tag;
+        let tag = tag(number, operation);
         Ok(Running { phases, phase: 0, combining: 0, scope, context, tag, number: Some(number), members, effect })
     }
 

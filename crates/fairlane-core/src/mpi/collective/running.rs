@@ -25,7 +25,7 @@ pub(in crate::mpi) struct Running {
     pub effect: Effect,
 }
 
-/// The lane is in the tag from this bit on: two collectives share a tag only if there are 2^20 others between them.
+/// The lane is in the tag from this bit on: two collectives share a tag only if there are 2^16 others between them.
 const LANE: u32 = 20;
 
 /// Where its phases come from.

@@ -44,6 +44,7 @@ impl Messaging {
             Effect::Dup { new } => {
                 let fresh = self.fresh_context(rank, (context, number), 0);
                 let copy = self.spanning(rank, op, scope)?.copy(fresh);
+                self.keep_classes(rank, context, fresh);
                 self.add_communicator(rank, op, new, copy)?;
             }
             Effect::Split { new, color: Some(color), .. } => {
@@ -67,6 +68,7 @@ impl Messaging {
             Effect::Window { win } => {
                 let fresh = self.fresh_context(rank, (context, number), 0);
                 let window = Window::new(self.spanning(rank, op, scope)?.copy(fresh));
+                self.keep_classes(rank, context, fresh);
                 self.rank(rank).needed().windows.insert(win, window);
             }
             Effect::FreeWindow { win } => {

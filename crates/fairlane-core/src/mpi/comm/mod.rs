@@ -1,5 +1,6 @@
 //! Communicators.
 
+mod class;
 pub(in crate::mpi) mod context;
 mod creation;
 mod lookup;

@@ -58,7 +58,7 @@ impl Messaging {
             return;
         }
         let at = at + self.parameters.adapter_delay_of(bytes.0);
-        let vl = self.sl2vl.lane(self.levels.of(job, sender, receiver, kind));
+        let vl = self.sl2vl.lane(self.levels.of(job, sender, receiver, kind, || self.class_of(rank, transfer, stage)));
         let urgent = !matches!(stage, Stage::Eager | Stage::Datagram);
         let (token, stage) = (self.naming.translate(transfer), stage as u8);
         self.outbox.push(Injection {

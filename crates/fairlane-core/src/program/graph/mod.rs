@@ -165,6 +165,8 @@ pub struct Graph {
     pub ranks: Vec<RankGraph>,
     /// Groups of ranks that have collectives, members in order.
     pub groups: Vec<Arc<[Rank]>>,
+    /// The names of the first groups, in the same order.
+    pub names: Vec<String>,
     /// Whether a rank begins again when it has ended; each end is a mark of progress.
     pub repeat: bool,
 }
@@ -175,11 +177,16 @@ impl Graph {
     /// # Errors
     /// A cycle.
     pub fn program(self) -> Result<Program, Cycle> {
-        let Self { ranks, groups, repeat } = self;
+        let Self { ranks, groups, names, repeat } = self;
+        let names: Vec<Arc<str>> = names.into_iter().map(Arc::from).collect();
         let sources = (0..).zip(ranks).map(|(rank, graph)| {
             let plan = Arc::new(Plan::new(rank, graph)?);
             let groups = (FIRST_GROUP..).zip(&groups).filter(|(_, members)| members.contains(&Rank(rank)));
-            let define = groups.map(|(new, members)| Op::Comm(Comm::Define { new, members: Arc::clone(members) }));
+            let define = groups.flat_map(|(new, members)| {
+                let name = names.get((new - FIRST_GROUP) as usize).map(Arc::clone);
+                let define = Op::Comm(Comm::Define { new, members: Arc::clone(members) });
+                std::iter::once(define).chain(name.map(|name| Op::Comm(Comm::SetName { comm: new, name })))
+            });
             Ok(Box::new(GraphSource::new(plan, define.collect(), repeat)) as Box<dyn Source>)
         });
         Ok(Program { ranks: sources.collect::<Result<_, _>>()? })

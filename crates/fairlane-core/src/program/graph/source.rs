@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use super::{After, FIRST_GROUP, Node, Plan};
-use crate::program::{COMM_WORLD, Collective, GraphOp, Op, P2p, RequestId, Source};
+use crate::program::{COMM_WORLD, Collective, GraphOp, Op, P2p, RequestId, Source, names_in};
 use crate::units::Instant;
 
 /// So many operations under way are named in an error.
@@ -214,6 +214,10 @@ impl Source for GraphSource {
         Some(format!("WaitReport({}{more})", shown.join(", ")))
     }
 
+    fn communicators(&self) -> Vec<Arc<str>> {
+        names_in(&self.ops)
+    }
+
     fn boxed_clone(&self) -> Box<dyn Source> {
         Box::new(self.clone())
     }
@@ -255,7 +259,7 @@ mod tests {
             rank.node(collective(stream));
             rank.node(collective(stream));
             rank.node(Node::Work { stream: 3, span: Picoseconds(5) });
-            let graph = Graph { ranks: vec![rank], groups: Vec::new(), repeat: false };
+            let graph = Graph { ranks: vec![rank], ..Graph::default() };
             let mut source = graph.program().unwrap().ranks.remove(0);
             let mut begins = Vec::new();
             loop {

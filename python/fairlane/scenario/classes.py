@@ -1,0 +1,173 @@
+"""Traffic classes of a scenario: messages by job, communicator, operation and size, and the service level of each."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Annotated, Any, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from fairlane.errors import Problem
+from fairlane.inputs.parameters import collectives
+from fairlane.inputs.problems import Problems
+from fairlane.inputs.table import Table
+from fairlane.scenario.levels import Level
+from fairlane.units import SIZE, Size, Written
+
+if TYPE_CHECKING:
+    from fairlane.scenario.resolved import ResolvedJob
+    from fairlane.scenario.scenario import Scenario
+
+WORLD = "world"
+"""Name of the communicator of all ranks of a job."""
+MOST_CLASSES = 64
+"""Maximum number of classes: the simulator's sets of classes have 64 bits."""
+_OTHERS = ("point_to_point", "one_sided", "collective", "neighbor_allgather", "neighbor_alltoall")
+
+
+def _listed(given: Any) -> Any:
+    """A name by itself becomes a list of it."""
+    return [given] if isinstance(given, str) else given
+
+
+Names = Annotated[
+    list[Annotated[str, Field(min_length=1)]],
+    Field(min_length=1),
+    BeforeValidator(_listed, json_schema_input_type=str | list[str]),
+]
+
+
+def operations() -> list[str]:
+    """The names that ``operation`` may have."""
+    return [*_OTHERS[:3], *collectives(), *_OTHERS[3:]]
+
+
+class SizeRange(Table):
+    """Payload of messages."""
+
+    above: Size | None = None
+    """Only larger messages."""
+    up_to: Size | None = None
+    """Only messages of at most this size."""
+
+    @model_validator(mode="after")
+    def _some(self) -> Self:
+        if self.above is not None and self.up_to is not None and self.up_to <= self.above:
+            words, allowed = "no size is in the range", f"more than {SIZE.format(self.above)}"
+            raise Problems(Problem("up_to", words, SIZE.format(self.up_to), allowed))
+        return self
+
+
+class MessageClass(Table):
+    """Messages that all selectors select. A message has the first class of the scenario that selects it."""
+
+    job: Names | None = None
+    """Jobs, by name or pattern (``"train-*"``); a table with ``count`` also selects all copies by its name. Default:
+    all."""
+    communicator: Names | None = None
+    """Communicators, by name or pattern; ``world`` has all ranks of a job. Default: all, also those without a name."""
+    operation: Names | None = None
+    """``point_to_point``, ``one_sided``, ``collective`` (any), or a collective such as ``alltoall``. Default: all."""
+    size: Written[SizeRange] = Field(default_factory=SizeRange)
+    """Payload of the message; in a collective, of the algorithm's messages."""
+    service_level: Level | None = None
+    """Service level of its messages. Default: that of a QoS strategy, else that of kind or job."""
+
+    @model_validator(mode="after")
+    def _known(self) -> Self:
+        known = operations()
+        for at, name in enumerate(self.operation or ()):
+            if name not in known:
+                raise Problems(Problem.unknown(f"operation[{at}]", "operation", name, known, name))
+        return self
+
+    def covers(self, other: "MessageClass") -> bool:
+        """Whether it selects everything that another one selects."""
+        names = ((self.job, other.job), (self.communicator, other.communicator), (self.operation, other.operation))
+        if not all(mine is None or (others is not None and set(others) <= set(mine)) for mine, others in names):
+            return False
+        (above, up_to), (least, most) = ((it.size.above, it.size.up_to) for it in (self, other))
+        return (above is None or (least is not None and least >= above)) and (
+            up_to is None or (most is not None and most <= up_to)
+        )
+
+
+def class_problems(scenario: "Scenario") -> Iterator[Problem]:
+    """Too many classes, and classes that select nothing because an earlier one selects it all."""
+    if len(scenario.classes) > MOST_CLASSES:
+        yield Problem("classes", "too many", len(scenario.classes), f"at most {MOST_CLASSES}")
+    earlier: dict[str, MessageClass] = {}
+    for name, one in scenario.classes.items():
+        first = next((other for other, table in earlier.items() if table.covers(one)), None)
+        if first is not None:
+            words = f"selects no message: classes.{first} comes first and selects all of them"
+            yield Problem(f"classes.{name}", words, allowed="the more specific class first")
+        earlier[name] = one
+
+
+def jobs_of(one: MessageClass, jobs: Sequence["ResolvedJob"]) -> list[str]:
+    """The names of the jobs that a class selects."""
+    return [
+        job.name
+        for job in jobs
+        if one.job is None or any(fnmatchcase(name, given) for given in one.job for name in _names_of(job))
+    ]
+
+
+def _names_of(job: "ResolvedJob") -> tuple[str, ...]:
+    """The names of a job: its own, and that of the table of which it is a copy."""
+    return (job.name,) if job.table.name in (None, job.name) else (job.table.name or "", job.name)
+
+
+def class_specs(scenario: "Scenario", jobs: Sequence["ResolvedJob"]) -> list[dict[str, Any]]:
+    """The classes as the simulator takes them, but with patterns of communicators.
+
+    ``Problems`` lists names of jobs that no job has.
+    """
+    problems: list[Problem] = []
+    names = [name for job in jobs for name in _names_of(job)]
+    for name, one in scenario.classes.items():
+        _matches(f"classes.{name}.job", "job", one.job, names, problems)
+    if problems:
+        raise Problems(*problems)
+    return [
+        {
+            "name": name,
+            "jobs": None if one.job is None else jobs_of(one, jobs),
+            "communicators": one.communicator,
+            "operations": one.operation,
+            "above": one.size.above,
+            "up_to": one.size.up_to,
+            "service_level": one.service_level,
+        }
+        for name, one in scenario.classes.items()
+    ]
+
+
+def with_communicators(
+    classes: Sequence[Mapping[str, Any]], known: Mapping[str, Collection[str]]
+) -> tuple[list[dict[str, Any]], list[Problem]]:
+    """The same with the names that patterns match of the communicators ``known`` of each job.
+
+    Also an error for each pattern that matches none.
+    """
+    problems: list[Problem] = []
+    found = []
+    for one in classes:
+        names = [WORLD, *(name for job in (one["jobs"] or known) for name in known.get(job, ()))]
+        key = f"classes.{one['name']}.communicator"
+        matched = _matches(key, "communicator", one["communicators"], list(dict.fromkeys(names)), problems)
+        found.append({**one, "communicators": one["communicators"] and matched})
+    return found, problems
+
+
+def _matches(
+    key: str, what: str, given: Sequence[str] | None, known: Collection[str], problems: list[Problem]
+) -> list[str]:
+    """The known names that match; notes each given one that matches none."""
+    found: dict[str, None] = {}
+    for at, pattern in enumerate(given or ()):
+        matched = [name for name in known if fnmatchcase(name, pattern)]
+        if not matched:
+            problems.append(Problem.unknown(f"{key}[{at}]", what, pattern, list(known), pattern))
+        found.update(dict.fromkeys(matched))
+    return list(found)
