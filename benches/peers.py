@@ -44,11 +44,11 @@ HEADER = (
     "peer",
     "fairlane",
     "ratio",
-    "links a packet",
-    "latency or completion, us",
+    "links a packet: peer, fairlane",
+    "latency or completion, us: peer, fairlane",
     "events a packet-hop",
 )
-"""Speeds are in millions of packet-hops a second; two values are those of the peer and of fairlane."""
+"""Speeds are in millions of packet-hops a second."""
 
 TREE = Template("""LPGROUPS { MODELNET_GRP {
 repetitions="$leaves"; nw-lp="8"; modelnet_fattree="8"; fattree_switch="$levels";
@@ -325,7 +325,7 @@ def main(codes_programs: Path, htsim: Path, names: list[str]) -> None:
     Console().print(table)
     if not names:
         with TABLE.open("w", newline="", encoding="utf-8") as file:
-            csv.writer(file).writerows([HEADER, *rows])
+            csv.writer(file, lineterminator="\n").writerows([HEADER, *rows])
 
 
 if __name__ == "__main__":
