@@ -13,8 +13,9 @@ from typer import Argument, Option
 
 from fairlane.agent.events import Listener, from_environment
 from fairlane.agent.events import notify as send
+from fairlane.agent.paths import journal_of
 from fairlane.agent.progress import Key, Snapshot, gained, read, server
-from fairlane.agent.system import AgentError, journal_of
+from fairlane.agent.system import AgentError
 from fairlane.cli.command import Answer, ExitCode, out_option
 from fairlane.cli.options import AllowCode, one_of, quantity_of, refused, report
 from fairlane.progress.build import build as build_libraries

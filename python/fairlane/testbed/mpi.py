@@ -10,8 +10,9 @@ from time import monotonic, sleep
 
 from fairlane.agent.system import call
 from fairlane.signals import HANG_S
+from fairlane.testbed.control import Control
 from fairlane.testbed.file import Job, TestbedFile
-from fairlane.testbed.machine import Control, TestbedError, dying_with_parent, inside
+from fairlane.testbed.machine import TestbedError, dying_with_parent, inside
 from fairlane.testbed.plan import CONTROL, CONTROL_NETWORK, DATA_NETWORK, PREFIX
 from fairlane.testbed.script import script_of
 
