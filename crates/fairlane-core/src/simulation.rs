@@ -210,7 +210,7 @@ impl Simulation {
 
     /// Runs all windows that end at `end` or before, or as many as [`Simulation::run_until`] would; with `first`, no further than
     /// the window in which a message that was [sent](Self::send) is complete. Returns whether nothing more is to be run before `end`.
-    /// What has not been run yet lies after [`Simulation::now`], which is at most `end`.
+    /// Everything that has not been run yet lies after [`Simulation::now`], which is at most `end`.
     ///
     /// # Errors
     /// As [`Simulation::run_until`].

@@ -47,7 +47,7 @@ pub(super) struct Messaging {
     pub agreements: Agreements,
     /// The collective on which a rank of this shard has disagreed, which ends the run.
     pub disagreement: Option<Key>,
-    /// Which members of a communicator share a host, by job and context: of jobs whose collectives are NCCL's.
+    /// The members of a communicator that share a host, by job and context: of jobs whose collectives are NCCL's.
     pub layouts: FxHashMap<(JobId, u32), Arc<Layout>>,
     pub contexts: Arc<Contexts>,
     /// The shard's ranks, by job, then rank.

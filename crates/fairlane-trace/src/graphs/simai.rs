@@ -238,7 +238,7 @@ fn layer(line: u64, content: &str) -> Result<Layer<'_>, String> {
     })
 }
 
-/// What a word stands for, if it is a collective that can be simulated; bytes of the whole buffer.
+/// The meaning of a word, if it is a collective that can be simulated; bytes of the whole buffer.
 fn collective(word: &str, bytes: u64, without_suffix: Family) -> Option<(CollectiveKind, Family, u64)> {
     let (name, kind) = COLLECTIVES
         .into_iter()
@@ -272,7 +272,7 @@ struct Writer<'r> {
     /// Where the groups of a family begin.
     first_groups: &'r BTreeMap<Family, usize>,
     rank: u32,
-    /// What the next operation comes after.
+    /// The operation that the next one comes after.
     last: Option<u32>,
 }
 

@@ -1,4 +1,4 @@
-//! Which algorithm and protocol NCCL takes: the shortest time of its model, `src/graph/tuning.cc` of 2.30.7, with the constants of
+//! The algorithm and protocol that NCCL takes: the shortest time of its model, `src/graph/tuning.cc` of 2.30.7, with the constants of
 //! Hopper and Intel CPUs. Not modelled: limits of single channels, and the corrections for trees of medium sizes.
 
 use super::layout::Layout;
@@ -11,7 +11,7 @@ const BASE: [[f64; 3]; 2] = [[6.8, 14.0, 8.4], [6.6, 14.0, 8.4]];
 const SCALE_UP: [[f64; 3]; 2] = [[0.6, 1.25, 4.0], [0.6, 1.9, 3.4]];
 /// `hwLatencies` over the network, us.
 const NETWORK: [[f64; 3]; 2] = [[5.0, 8.5, 14.0], [2.7, 4.0, 14.0]];
-/// What of a network latency is the fabric's, which is simulated: the rest is software.
+/// The fabric's part of a network latency, which is simulated, us: the rest is software.
 const FABRIC: f64 = 2.0;
 /// `llMaxBws` by servers: one, two, more; GB/s.
 const LL_MOST: [f64; 3] = [141.0, 39.0, 20.4];
@@ -28,7 +28,7 @@ pub(super) struct Choice {
 }
 
 impl Choice {
-    /// What NCCL takes for a collective of so many bytes: of the whole buffer, as its model counts. All-to-all is point-to-point
+    /// NCCL's choice for a collective of so many bytes: of the whole buffer, as its model counts. All-to-all is point-to-point
     /// messages, which use LL up to 16 KiB (`NCCL_P2P_LL_THRESHOLD`).
     pub fn new(setup: &Setup, layout: &Layout, kind: CollectiveKind, bytes: u64) -> Self {
         let (algorithm, protocol) = (setup.nccl.algorithm, setup.nccl.protocol);
@@ -99,7 +99,7 @@ impl Choice {
                     let hops = steps * (servers - 1.0) / (ranks - 1.0);
                     (steps - hops) * within.max(posting) + hops * between
                 }
-                _ => 2.0 * ((ranks / servers - 1.0) * within + servers.log2().floor() * between),
+                _ => 2.0 * ((ranks / servers - 1.0) * within + f64::from(layout.servers().ilog2()) * between),
             };
         let long = rings
             && kind == CollectiveKind::Allreduce

@@ -1,4 +1,4 @@
-//! Which members of a communicator share a server, and the orders in which NCCL visits them: rings and trees.
+//! The members of a communicator that share a server, and the orders in which NCCL visits them: rings and trees.
 
 use crate::ids::HostId;
 

@@ -158,7 +158,7 @@ const MOST_CHANNELS: u32 = 64;
 /// The collectives of a job, and the adapters of its hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setup {
-    /// What the job asks for.
+    /// The keys of the job.
     pub nccl: Nccl,
     /// Adapters of the host that has the fewest.
     pub adapters: u32,
