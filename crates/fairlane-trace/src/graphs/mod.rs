@@ -304,10 +304,12 @@ impl Recorded {
                     partners[to.0 as usize].insert(rank);
                 }
                 Node::Recv { from: None, .. } => description.wildcard_receives += 1,
-                Node::Collective { kind, volume, .. } => {
+                Node::Collective { kind, group, root, volume, .. } => {
                     let totals = description.collectives.entry(kind.name().to_owned()).or_default();
                     totals.calls += 1;
-                    totals.bytes = totals.bytes.saturating_add(of_call(*kind, volume, self.members(node)));
+                    let root = group.map_or(*root, |group| self.graph.groups[group][root.index()]);
+                    let handed_in = of_call(*kind, volume, self.members(node), root == Rank(rank));
+                    totals.bytes = totals.bytes.saturating_add(handed_in);
                     callers.entry(kind.name()).or_default().insert(rank);
                 }
                 #[allow(clippy::cast_precision_loss, reason = "seconds are shown")]
@@ -361,11 +363,13 @@ fn words(node: &Node) -> String {
 }
 
 /// Bytes that a member hands in.
-fn of_call(kind: CollectiveKind, volume: &Volume, members: usize) -> u64 {
+fn of_call(kind: CollectiveKind, volume: &Volume, members: usize, is_root: bool) -> u64 {
     match (kind, volume) {
-        (CollectiveKind::Alltoall | CollectiveKind::ReduceScatter, Volume::Uniform(block)) => {
-            block.0.saturating_mul(members as u64)
-        }
+        (CollectiveKind::Scatter, _) if !is_root => 0,
+        (
+            CollectiveKind::Alltoall | CollectiveKind::ReduceScatter | CollectiveKind::Scatter,
+            Volume::Uniform(block),
+        ) => block.0.saturating_mul(members as u64),
         (_, Volume::Uniform(bytes)) => bytes.0,
         (_, Volume::PerRank(blocks)) => blocks.iter().sum(),
     }
@@ -374,4 +378,18 @@ fn of_call(kind: CollectiveKind, volume: &Volume, members: usize) -> u64 {
 /// Members of a group, in order.
 fn group(members: Vec<u32>) -> Arc<[Rank]> {
     members.into_iter().map(Rank).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fairlane_core::units::Bytes;
+
+    #[test]
+    fn the_root_of_a_scatter_hands_in_the_blocks_of_all() {
+        let handed_in = |kind, root| of_call(kind, &Volume::Uniform(Bytes(100)), 8, root);
+        assert_eq!([true, false].map(|root| handed_in(CollectiveKind::Scatter, root)), [800, 0]);
+        assert_eq!([true, false].map(|root| handed_in(CollectiveKind::Gather, root)), [100, 100]);
+        assert_eq!(handed_in(CollectiveKind::Alltoall, false), 800);
+    }
 }
