@@ -24,7 +24,6 @@ pub use op::{Collective, Comm, GraphOp, Op, P2p, Rma};
 
 use serde::{Deserialize, Serialize};
 
-use crate::qos::classes::Operation;
 use crate::units::{Bytes, Instant};
 
 /// A request handle of a rank: any number the program chooses, free again once the request is completed. Until it is given
@@ -124,32 +123,6 @@ impl CollectiveKind {
             Self::Alltoall => "alltoall",
             Self::ReduceScatter => "reduce_scatter",
             Self::Scan => "scan",
-        }
-    }
-}
-
-impl From<CollectiveKind> for Operation {
-    fn from(kind: CollectiveKind) -> Self {
-        match kind {
-            CollectiveKind::Barrier => Self::Barrier,
-            CollectiveKind::Bcast => Self::Bcast,
-            CollectiveKind::Reduce => Self::Reduce,
-            CollectiveKind::Allreduce => Self::Allreduce,
-            CollectiveKind::Gather => Self::Gather,
-            CollectiveKind::Scatter => Self::Scatter,
-            CollectiveKind::Allgather => Self::Allgather,
-            CollectiveKind::Alltoall => Self::Alltoall,
-            CollectiveKind::ReduceScatter => Self::ReduceScatter,
-            CollectiveKind::Scan => Self::Scan,
-        }
-    }
-}
-
-impl From<NeighborKind> for Operation {
-    fn from(kind: NeighborKind) -> Self {
-        match kind {
-            NeighborKind::Allgather => Self::NeighborAllgather,
-            NeighborKind::Alltoall => Self::NeighborAlltoall,
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::mpi::collective;
 use crate::mpi::comm::WORLD_CONTEXT;
 use crate::mpi::messaging::Messaging;
 use crate::mpi::p2p::transfer::Stage;
-use crate::program::{CommHandle, Op};
+use crate::program::{CollectiveKind, CommHandle, NeighborKind, Op};
 use crate::qos::classes::{ClassSet, Operation, WORLD};
 
 impl Messaging {
@@ -47,6 +47,32 @@ impl Messaging {
         if self.levels.have_classes(self.ranks[rank as usize].job) {
             let classes = self.classes_of_context(rank, original);
             self.rank(rank).needed().classes.insert(copy, classes);
+        }
+    }
+}
+
+impl From<CollectiveKind> for Operation {
+    fn from(kind: CollectiveKind) -> Self {
+        match kind {
+            CollectiveKind::Barrier => Self::Barrier,
+            CollectiveKind::Bcast => Self::Bcast,
+            CollectiveKind::Reduce => Self::Reduce,
+            CollectiveKind::Allreduce => Self::Allreduce,
+            CollectiveKind::Gather => Self::Gather,
+            CollectiveKind::Scatter => Self::Scatter,
+            CollectiveKind::Allgather => Self::Allgather,
+            CollectiveKind::Alltoall => Self::Alltoall,
+            CollectiveKind::ReduceScatter => Self::ReduceScatter,
+            CollectiveKind::Scan => Self::Scan,
+        }
+    }
+}
+
+impl From<NeighborKind> for Operation {
+    fn from(kind: NeighborKind) -> Self {
+        match kind {
+            NeighborKind::Allgather => Self::NeighborAllgather,
+            NeighborKind::Alltoall => Self::NeighborAlltoall,
         }
     }
 }
