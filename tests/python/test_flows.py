@@ -85,14 +85,15 @@ def test_the_run_shows_them_by_size(tmp_path: Path) -> None:
 
 def test_quantiles_are_values_of_flows_and_what_has_not_come_is_counted() -> None:
     """Of n values in order a quantile q is number ceil(q n)."""
-    sizes = [500] * 100 + [70_000] * 2
-    times = [*range(1, 101), 7, None]
+    sizes = [500] * 100 + [70_000] * 2 + [9_000_000]
+    times = [*range(1, 101), 7, None, None]
     table = pl.DataFrame({"bytes": sizes, "time_ps": times, "slowdown": [None if t is None else t / 10 for t in times]})
-    small, large = by_size(table.sample(fraction=1.0, shuffle=True, seed=3)).to_dicts()
+    small, large, late = by_size(table.sample(fraction=1.0, shuffle=True, seed=3)).to_dicts()
     assert [small[f"time_ps_{name}"] for name in ("p50", "p95", "p99")] == [50, 95, 99]
     assert [small[f"slowdown_{name}"] for name in ("p50", "p95", "p99")] == [5.0, 9.5, 9.9]
     assert (small["count"], small["missing"], large["count"], large["missing"]) == (100, 0, 1, 1)
     assert large["time_ps_p99"] == 7
+    assert (late["count"], late["missing"], late["time_ps_p50"]) == (0, 1, None)
 
 
 def test_runs_without_a_record_have_none(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def by_size(table: pl.DataFrame) -> pl.DataFrame:
     """
     decade = pl.col("bytes").clip(1).cast(pl.Float64).log10().floor().cast(pl.Int64)
     values = {
-        f"{column}_{name}": pl.col(column).drop_nulls().sort().gather(_place(column, quantile)).first()
+        f"{column}_{name}": pl.col(column).drop_nulls().sort().slice(_place(column, quantile), 1).first()
         for column in ("time_ps", "slowdown")
         for name, quantile in QUANTILES.items()
     }
