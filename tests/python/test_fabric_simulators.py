@@ -229,6 +229,8 @@ LINKS = ["0 2 100Gbps 1us 0", "1 2 100Gbps 1us 0"]
         (ns3(3, [2], [LINKS[0], "1 2 100Gbit 1us 0"]), "file:4: .*Gbit"),
         (ns3(3, [2], [LINKS[0], "0 2 1Gbps 1us 2"]), "file:4: 2 is no rate of errors"),
         (ns3(3, [2], [LINKS[0]] * 2), "host1 has no link"),
+        ("999999999 0 0\n", "999999999 nodes and 0 links; allowed: at most 0 nodes"),
+        ("topology: []\nnpus_count: []\nbandwidth: []\nlatency: []\n", "no dimensions"),
         (ns3(3, [3], LINKS), "file:2: switch 3: no id, or twice; allowed: 0 to 2"),
         (NET.replace("Ring", "Rings"), "topology = Rings; allowed: Ring, FullyConnected, Switch"),
         (NET.replace("500", "tbd"), "latency = tbd; allowed: a number above 0"),

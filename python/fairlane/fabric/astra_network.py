@@ -54,6 +54,8 @@ def read_astra_network(text: str, file: Path) -> Wiring:
         counts = ", ".join(f"{len(values)} in {key}" for key, values in lists.items())
         words = f"dimensions differ: {counts}"
         raise ScenarioError(Problem.of_file(file, words, allowed="an entry for each dimension in each list"))
+    if not lists["topology"]:
+        raise ScenarioError(Problem.of_file(file, "no dimensions", allowed="an entry for each dimension in each list"))
     forms = [_form(value, file) for value in lists["topology"]]
     sizes = [int(_number(value, "npus_count", file, whole=True)) for value in lists["npus_count"]]
     if prod(sizes) > _MOST_NPUS:

@@ -40,6 +40,9 @@ def read_ns3_topology(text: str, file: Path) -> Wiring:
         found = len(words) - switches
         text = f"{links} links of {_LINK_WORDS} words each are announced, and {max(0, found)} words follow"
         raise ScenarioError(Problem.of_file(file, f"{text} the ids of {switches} switches: is the file cut off?"))
+    if nodes > 2 * links:
+        allowed = f"at most {2 * links} nodes, as each has a link"
+        raise ScenarioError(Problem.of_file(file, f"{nodes} nodes and {links} links", allowed=allowed))
     problems: list[Problem] = []
     names: dict[int, str] = {}
     for at, (line, word) in enumerate(words[:switches]):
