@@ -187,6 +187,11 @@ def test_a_copy_of_a_communicator_has_its_name() -> None:
         ("[classes.a]\nservice_level = 16\n", "classes.a.service_level"),
         ('[classes.a]\nsize = { above = "8 KiB", up_to = "8 KiB" }\n', "classes.a.size.up_to"),
         ("[classes.a]\n[classes.b]\n", "classes.b: selects no message: classes.a comes first and selects all of them"),
+        (
+            '[classes.a]\noperation = "collective"\n[classes.b]\noperation = ["alltoall", "neighbor_alltoall"]\n',
+            "classes.b: selects no message",
+        ),
+        ('[classes.a]\njob = "j*"\n[classes.b]\njob = "job"\n', "classes.b: selects no message"),
         ('[classes.a]\nsize = { below = "8 KiB" }\n', "classes.a.size.below"),
         ("[qos]\nservice_levels = 1\n[classes.a]\nservice_level = 1\n", "classes.a.service_level = 1: service level"),
     ],

@@ -82,13 +82,32 @@ class MessageClass(Table):
 
     def covers(self, other: "MessageClass") -> bool:
         """Whether it selects everything that another one selects."""
-        names = ((self.job, other.job), (self.communicator, other.communicator), (self.operation, other.operation))
-        if not all(mine is None or (others is not None and set(others) <= set(mine)) for mine, others in names):
+        names = (
+            (self.job, other.job),
+            (self.communicator, other.communicator),
+            (_operations(self.operation), _operations(other.operation)),
+        )
+        if not all(mine is None or (others is not None and _all_match(others, mine)) for mine, others in names):
             return False
         (above, up_to), (least, most) = ((it.size.above, it.size.up_to) for it in (self, other))
         return (above is None or (least is not None and least >= above)) and (
             up_to is None or (most is not None and most <= up_to)
         )
+
+
+def _operations(names: Sequence[str] | None) -> list[str] | None:
+    """Operations by name, ``collective`` being all collectives."""
+    if names is None or "collective" not in names:
+        return None if names is None else list(names)
+    return [*names, *(name for name in operations() if name not in ("point_to_point", "one_sided"))]
+
+
+def _all_match(names: Sequence[str], patterns: Sequence[str]) -> bool:
+    """Whether every name is one of the patterns or, unless it is a pattern itself, matches one."""
+    return all(
+        name in patterns or (not set(name) & set("*?[") and any(fnmatchcase(name, pattern) for pattern in patterns))
+        for name in names
+    )
 
 
 def class_problems(scenario: "Scenario") -> Iterator[Problem]:
