@@ -102,6 +102,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "jobs[0].workload.transfers": ({"transfers": 3}, "a divisor of layers = 4"),
     "jobs[0].workload.prompt": ({"prompt": 1023}, "a multiple of prefill_gpus = 2"),
     "jobs[0].workload.expert": ({"experts": 8, "expert": 4}, "a divisor of prefill_gpus = 2"),
+    "jobs[0].workload.top_k": ({"experts": 2, "top_k": 3}, "at most experts = 2"),
     "jobs[0].workload.rate": ({"rate": 0}, "above 0"),
 }
 

@@ -82,17 +82,21 @@ class Transformer(Workload):
         for of in ("hidden", "key_value", "feed_forward"):
             self.check_divides("tensor", of)
         if self.expert > 1 or self.experts:
-            self.check_divides("expert", "experts", None if self.experts else "experts of a layer are needed")
+            if not self.experts:
+                raise Problems(Problem("expert", "the layers have no experts", self.expert, "1, or set experts, too"))
+            self.check_divides("expert", "experts")
+            if self.top_k > self.experts:
+                raise Problems(Problem("top_k", "more than experts", self.top_k, f"at most experts = {self.experts}"))
         if self.expert_imbalance > self.expert:
             allowed = f"at most expert = {self.expert}: one GPU cannot get more than all tokens"
             raise Problems(Problem("expert_imbalance", "out of range", self.expert_imbalance, allowed))
         return self
 
-    def check_divides(self, key: str, of: str, problem: str | None = None) -> None:
+    def check_divides(self, key: str, of: str) -> None:
         """Raises ``Problems`` unless the value of ``key`` divides that of ``of``."""
         value, whole = getattr(self, key), getattr(self, of)
-        if problem or whole % value:
-            raise Problems(Problem(key, problem or f"does not divide {of}", value, f"a divisor of {of} = {whole}"))
+        if whole % value:
+            raise Problems(Problem(key, f"does not divide {of}", value, f"a divisor of {of} = {whole}"))
 
     @override
     def whole_numbers(self) -> dict[str, int]:
