@@ -7,7 +7,8 @@ Sources, read in November 2026:
 - UCX: ``ib_iface.c`` (``UCX_IB_SL``, ``UCX_IB_TRAFFIC_CLASS``, which is 106 on RoCE unless it is set).
 - Mooncake's transfer engine: ``MC_IB_SL`` and ``MC_IB_TC``, one of each for a process.
 - Slingshot: profiles HPC, LL_BE_BD_ET and LL_BE_BD_ET1_ET2 of the driver ``cxi-ss1``
-  (``cass_qos_profiles.c``); ``--network=tcs=`` of Slurm's ``sbatch``; ``MPICH_OFI_DEFAULT_TCLASS`` of HPE Cray MPI.
+  (``cass_qos_profiles.c``); ``--network=tcs=`` of Slurm's ``sbatch``. ``MPICH_OFI_DEFAULT_TCLASS`` and
+  ``MPICH_OFI_TCLASS_ERRORS`` of HPE Cray MPI are known from batch scripts and logs, not from its manual.
 """
 
 from collections.abc import Callable, Mapping
