@@ -150,6 +150,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "jobs[0].nccl.chanels": ({"nccl": {"chanels": 2}}, r'did you mean "channels"'),
     "jobs[0].workload.to_size": ({"workload": {"name": "nccl_tests", "to_size": "1 KiB"}}, "at least from_size"),
     "jobs[0].workload.operation": ({"workload": {"name": "nccl_tests", "operation": "all_reduce"}}, "allreduce"),
+    "jobs[0].stop = 1": ({"stop": 1}, "nccl_tests has no number of iterations to stop after; allowed: a time"),
     "jobs[0].ranks": (
         {"ranks": 6, "workload": {"name": "nccl_tests", "operation": "allgather"}},
         "a divisor of from_size = 1 MiB",

@@ -360,8 +360,9 @@ class Job(Table):
             problems.append(Problem("", "needs either a workload or a trace"))
         if self.workload and self.ranks is None:
             problems.append(Problem("ranks", "missing", allowed="the number of ranks"))
-        if self.trace and isinstance(self.stop, int):
-            problems.append(Problem("stop", "a trace has no number of iterations to stop after", self.stop, "a time"))
+        if isinstance(self.stop, int) and (self.trace or (self.workload and not self.workload.stops)):
+            words = f"{'a trace' if self.trace else self.kind} has no number of iterations to stop after"
+            problems.append(Problem("stop", words, self.stop, "a time"))
         if self.departure is not None and self.departure <= self.start:
             problems.append(Problem("stop", "not after the job's start", self.stop, DURATION.format(self.start)))
         wrong = self.workload.problem_with(self.ranks) if self.workload and self.ranks else None

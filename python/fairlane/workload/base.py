@@ -56,6 +56,8 @@ class Workload(Named):
     """Whether results of its own are computed from the instants of its iterations."""
     iterates: ClassVar[bool] = True
     """Whether its iterations measure its speed; those of open-loop load do not."""
+    stops: ClassVar[bool] = True
+    """Whether it ends after the number of iterations that a job's ``stop`` sets."""
 
     message_size: Size = Field(default=32 * KIB, description="bytes of a message")
     messages_per_iteration: Count = Field(default=1, description="messages to each partner per iteration")

@@ -30,6 +30,7 @@ class Inference(Transformer):
 
     measures: ClassVar[bool] = True
     iterates: ClassVar[bool] = False
+    stops: ClassVar[bool] = False
     unused: ClassVar[frozenset[str]] = CLOSED_LOOP | {"message_size"}
 
     prefill: Count = Field(default=1, description="prefill instances; requests go to them round-robin")

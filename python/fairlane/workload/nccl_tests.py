@@ -37,6 +37,7 @@ class NcclTests(Workload):
 
     on_gpus: ClassVar[bool] = True
     measures: ClassVar[bool] = True
+    stops: ClassVar[bool] = False
     unused: ClassVar[frozenset[str]] = CLOSED_LOOP | {"message_size"}
     unused_because: ClassVar[str] = "it has sizes and numbers of calls of its own"
 

@@ -16,6 +16,7 @@ class Stepped(Workload):
 
     minimum_ranks: ClassVar[int] = 1
     iterates: ClassVar[bool] = False
+    stops: ClassVar[bool] = False
 
     compute: Duration | None = 0
 
