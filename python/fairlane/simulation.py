@@ -77,7 +77,10 @@ class Simulation:
 
     @property
     def now(self) -> int:
-        """Simulated time, picoseconds: at least what was asked for, and less than one link latency more."""
+        """Simulated time, picoseconds, at the end of a window.
+
+        After ``run_until`` at least what was asked for, and less than one window more; ``advance`` says how far it goes.
+        """
         return self._core.now
 
     @property

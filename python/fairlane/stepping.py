@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from operator import index
 from typing import Self
 
 from fairlane.errors import Problem, ScenarioError
@@ -11,13 +12,15 @@ __all__ = ["Completion"]
 
 
 def amount(key: str, given: str | int, kind: Kind) -> int:
-    """A number, or a text with a unit. Raises ``ScenarioError`` that names the key, also below zero."""
+    """A whole number, or a text with a unit. Raises ``ScenarioError`` that names the key, also out of range."""
     try:
-        number = kind.parse(given) if isinstance(given, str) else given
+        number = kind.parse(given) if isinstance(given, str) else index(given)
     except ValueError as error:
         raise ScenarioError(Problem(key, str(error), given)) from None
-    if number < 0:
-        raise ScenarioError(Problem(key, "out of range", given, "0 or more"))
+    except TypeError:
+        raise ScenarioError(Problem(key, "no whole number", given, "a whole number, or a text with a unit")) from None
+    if not 0 <= number < 2**64:
+        raise ScenarioError(Problem(key, "out of range", given, "0 or more, below 2^64"))
     return number
 
 

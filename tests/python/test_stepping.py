@@ -100,6 +100,8 @@ def test_what_does_not_fit_is_refused_and_sends_nothing() -> None:
         (("serving", 0, 1, -1), "size = -1.*0 or more"),
         (("serving", 0, 1, "1 kg"), "1 kg"),
         (("serving", 0, 1, 1 << 62), "at most"),
+        (("serving", 0, 1, 1 << 64), "size = 18446744073709551616: out of range"),
+        (("serving", 0, 1, 1.5), "size = 1.5: no whole number"),
     ]:
         with pytest.raises((ScenarioError, BuildError), match=words):
             simulation.send(*arguments)  # type: ignore[arg-type]
