@@ -79,7 +79,7 @@ class Simulation:
     def now(self) -> int:
         """Simulated time, picoseconds, at the end of a window.
 
-        After ``run_until`` at least what was asked for, and less than one window more; ``advance`` says how far it goes.
+        After ``run_until`` at least what was asked for, less than one window more; ``advance`` says how far it goes.
         """
         return self._core.now
 
