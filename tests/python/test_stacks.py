@@ -165,6 +165,14 @@ def test_the_tools_of_roce_set_the_same(lanes: list[int], weights: list[int]) ->
     assert f"enabled={enabled}\n" in texts["lldptool.sh"]
 
 
+def test_lanes_of_small_weights_keep_a_share() -> None:
+    """A traffic class of 0 percent would have strict priority."""
+    arbiter = {"name": "weighted_round_robin", "params": {"weights": [1000, 1, 1]}}
+    ports, notes = roce.priority_map({"sl2vl": [0, 1, 2] + [0] * 13, "arbiter": arbiter}, range(3), approximate=False)
+    assert ports.shares == (98, 1, 1, 0, 0, 0, 0, 0)
+    assert notes == ["shares of links are rounded to percent: traffic classes [0, 1, 2]"]
+
+
 FILE = """duration = "1 ms"
 fabric = { topology = "fat_tree", hosts = 16 }
 qos = { service_levels = 2 }

@@ -63,10 +63,11 @@ def _shares(
         given = list(params.get("weights") or [])
         weights = {lane: given[lane] if lane < len(given) else 1 for lane in lanes}
         exact = {lane: 100 * weight / sum(weights.values()) for lane, weight in weights.items()}
-        parts = {lane: int(share) for lane, share in exact.items()}
-        largest = sorted(lanes, key=lambda lane: parts[lane] - exact[lane])
-        for lane in largest[: 100 - sum(parts.values())]:
+        parts = {lane: max(1, int(share)) for lane, share in exact.items()}  # 0 would be strict priority
+        left = 100 - sum(parts.values())
+        for lane in sorted(lanes, key=lambda lane: parts[lane] - exact[lane])[: max(0, left)]:
             parts[lane] += 1
+        parts[max(lanes, key=lambda lane: parts[lane])] += min(0, left)
         shares = tuple(parts.get(lane, 0) for lane in range(PRIORITIES))
         rounded = [lane for lane in lanes if parts[lane] != exact[lane]]
         return shares, [f"shares of links are rounded to percent: traffic classes {rounded}"] if rounded else []
