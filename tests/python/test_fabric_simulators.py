@@ -237,6 +237,8 @@ LINKS = ["0 2 100Gbps 1us 0", "1 2 100Gbps 1us 0"]
         (NET.replace("[ 4 ]", "[ 4, 2 ]"), "dimensions differ: 1 in topology, 2 in npus_count"),
         (NET.replace("latency", "lateness"), "latency is missing or no list"),
         (NET.replace("4", "100000"), "100,000 NPUs; allowed: at most 65,536"),
+        (LEAF_SPINE.replace("Tier 1", "Tier 2"), "file:14: tier = 2; allowed: 0 to 1, each once"),
+        ('{ "all-reduce-implementation": 5 }', "no fabric; allowed: its network file"),
         (
             '{ "all-reduce-implementation": ["ring"], "all-to-all-implementation": ["direct"] }',
             r'no fabric; .* mpi.collectives = \{ allreduce = "ring", alltoall = "linear" \}',

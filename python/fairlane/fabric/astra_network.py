@@ -139,8 +139,8 @@ def refuse_astra_system(text: str, file: Path) -> Wiring:
         data = parse_json(text)
     chosen = []
     for key, (collective, algorithms) in _ALGORITHMS.items():
-        names = data.get(f"{key}-implementation") or []
-        if len(set(map(str, names))) == 1 and str(names[0]) in algorithms:
+        names = data.get(f"{key}-implementation")
+        if isinstance(names, list) and len(set(map(str, names))) == 1 and str(names[0]) in algorithms:
             chosen.append(f'{collective} = "{algorithms[names[0]]}"')
     words = "a system file of ASTRA-sim, which has no fabric"
     table = f"; for its collectives set mpi.collectives = {{ {', '.join(chosen)} }}" if chosen else ""

@@ -69,8 +69,9 @@ def _read(text: str, file: Path) -> tuple[dict[str, int], list[_Tier], list[Prob
             allowed = f"a whole number from {least} to {_MOST.get(key, _MOST_NUMBER)}"
             problems.append(Problem.of_file(file, f"{key} = {value[:40]}", line, allowed=allowed))
         elif key == "tier":
-            if int(value) in tiers or int(value) >= header.get("tiers", 3):
-                problems.append(Problem.of_file(file, f"tier {value} is there already, or above the last", line))
+            most = header.get("tiers", 3) - 1
+            if int(value) in tiers or int(value) > most:
+                problems.append(Problem.of_file(file, f"tier = {value}", line, allowed=f"0 to {most}, each once"))
             of_tier = tiers.setdefault(int(value), _Tier(line)).values
         else:
             table = header if of_tier is None else of_tier
