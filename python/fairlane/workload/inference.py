@@ -159,8 +159,7 @@ class Inference(Transformer):
     def _decode(self, rank: Rank) -> None:
         """The first rank of a tensor-parallel group marks the end of every step."""
         place = (rank.index - self.prefill * self.prefill_gpus) % self.decode_gpus % self.tensor
-        own = rank.index - place
-        for source in self._sources(own, place):
+        for source in self._sources(rank.index - place, place):
             rank.request_free(rank.irecv(source, comm=rank.job.communicators["kv_transfer"]))
         with rank.repeat():
             for layer in range(self.layers):
@@ -168,10 +167,10 @@ class Inference(Transformer):
             if place == 0:
                 rank.mark_progress()
 
-    def _sources(self, own: int, place: int) -> Iterator[int]:
-        """From whom the GPU at this place of the group that begins at rank ``own`` receives, message by message."""
+    def _sources(self, first: int, place: int) -> Iterator[int]:
+        """From whom the GPU at this place of the group that begins at rank ``first`` receives, message by message."""
         for request in range(self.requests):
-            if self.decoded_by(request) == own:
+            if self.decoded_by(request) == first:
                 for group in range(self.prefill_gpus // self.tensor):
                     source = self.prefilled_by(request) + group * self.tensor + place
                     yield from [source] * self.transfers
@@ -194,8 +193,8 @@ class Inference(Transformer):
             instance = self.instance(rank.index)
             assert instance is not None, "invariant: the router has no layers"
             place = (rank.index - instance[2]) % self.expert
-            own = -(-tokens // self.tensor)
-            self.experts_of(rank, comms["expert_parallel"], place, own, layer, least=round(reading))
+            share = -(-tokens // self.tensor)
+            self.experts_of(rank, comms["expert_parallel"], place, share, layer, least=round(reading))
         else:
             rank.compute(max(round(reading), self.network_time(tokens)))
         self._reduce(rank, tokens)

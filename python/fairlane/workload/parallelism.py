@@ -30,10 +30,10 @@ class Groups:
 
     def coordinates(self, rank: int) -> dict[str, int]:
         """The coordinates of a rank."""
-        found = {}
+        places = {}
         for name, degree in self._degrees.items():
-            rank, found[name] = divmod(rank, degree)
-        return found
+            rank, places[name] = divmod(rank, degree)
+        return places
 
     def rank(self, coordinates: Mapping[str, int]) -> int:
         """The rank at these coordinates."""
@@ -44,10 +44,10 @@ class Groups:
 
     def members(self, rank: int, vary: Sequence[str]) -> list[int]:
         """The ranks that differ from ``rank`` in the coordinates ``vary`` only, in ascending order."""
-        found = [self.coordinates(rank)]
+        members = [self.coordinates(rank)]
         for name in vary:
-            found = [{**one, name: place} for one in found for place in range(self._degrees[name])]
-        return sorted(map(self.rank, found))
+            members = [{**member, name: place} for member in members for place in range(self._degrees[name])]
+        return sorted(map(self.rank, members))
 
 
 class Transformer(Workload):

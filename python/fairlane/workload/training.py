@@ -102,7 +102,7 @@ class Training(Transformer):
         place = data.index(rank.index)
         first = place - place % self.expert
         replicas = groups.members(rank.index, ["data", "context"])
-        same = [one for one in replicas if groups.coordinates(one)["data"] % self.expert == place % self.expert]
+        same = [other for other in replicas if groups.coordinates(other)["data"] % self.expert == place % self.expert]
         return {
             "tensor_parallel": groups.members(rank.index, ["tensor"]),
             "context_parallel": groups.members(rank.index, ["context"]),
