@@ -165,6 +165,15 @@ def test_the_tools_of_roce_set_the_same(lanes: list[int], weights: list[int]) ->
     assert f"enabled={enabled}\n" in texts["lldptool.sh"]
 
 
+def test_files_are_written_in_the_folder_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "scenario.toml"
+    file.write_text(FILE.replace('name = "job"', 'name = "../../job"'))
+    options = ["--library", "nccl", "--network", "roce", "--out", str(tmp_path / "new" / "stack")]
+    assert execute(["qos", "classes", str(file), *options]) == 2
+    assert "env/../../job.sh" in capsys.readouterr().err.replace("\n", "")
+    assert not (tmp_path / "new").exists()
+
+
 def test_lanes_of_small_weights_keep_a_share() -> None:
     """A traffic class of 0 percent would have strict priority."""
     arbiter = {"name": "weighted_round_robin", "params": {"weights": [1000, 1, 1]}}

@@ -170,6 +170,10 @@ def _unwritable(option: str, path: Path, error: OSError) -> ScenarioError:
 
 def write_folder(folder: Path, files: Mapping[str, str], option: str) -> None:
     """Writes all files or none; scripts are executable. Raises ``ScenarioError`` with the option."""
+    outside = [name for name in files if ".." in Path(name).parts or len(Path(name).parts) > 2]
+    if outside:
+        words = f"cannot have the file {outside[0]}"
+        raise ScenarioError(Problem(option, words, str(folder), "names of jobs without / for files that have them"))
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
