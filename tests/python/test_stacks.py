@@ -214,6 +214,10 @@ SLINGSHOT = ["--library", "cray_mpi", "--network", "slingshot", "--set", "classe
             [*SLINGSHOT, "--traffic-class", "0=DEDICATED_ACCESS", "--profile", "LL_BE_BD_ET"],
             "unknown traffic class of profile LL_BE_BD_ET",
         ),
+        (
+            [*SLINGSHOT, "--traffic-class", "0=LOW_LATENCY", "--traffic-class", "0=BULK_DATA"],
+            "each level once",
+        ),
     ],
 )
 def test_what_cannot_be_spelled_is_named(

@@ -161,6 +161,8 @@ def _traffic_classes(given: Sequence[str]) -> dict[int, str]:
         level, equals, name = text.partition("=")
         if not equals or not level.isdecimal() or whole_number(level) >= MAX_LEVELS:
             raise refused("--traffic-class", f"LEVEL=NAME with a level of 0 to {MAX_LEVELS - 1}", text)
+        if whole_number(level) in found:
+            raise refused("--traffic-class", "each level once", text)
         found[whole_number(level)] = name
     return found
 
