@@ -135,7 +135,7 @@ pub fn read(file: &Path, options: &Options) -> Result<Recorded, TraceError> {
     let first = text.lines().next().unwrap_or_default();
     let sizes = header(&mut recorded, first, options).map_err(|problem| wrong(format!("line 1: {problem}")))?;
     let layers = layers(&text).map_err(wrong)?;
-    let operations = 9 * layers.len() as u64 * u64::from(sizes.gpus);
+    let operations = 9 * layers.len().max(1) as u64 * u64::from(sizes.gpus);
     if operations > MOST_OPERATIONS {
         let problem = format!("{} layers of {} GPUs: at most {MOST_OPERATIONS} operations", layers.len(), sizes.gpus);
         return Err(wrong(problem));
