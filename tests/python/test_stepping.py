@@ -108,6 +108,15 @@ def test_what_does_not_fit_is_refused_and_sends_nothing() -> None:
     assert (simulation.digest(), simulation.advance("60 us")) == (digest, [])
 
 
+def test_a_job_that_has_stopped_sends_nothing() -> None:
+    job = {"name": "serving", "ranks": RANKS, "workload": "stepped", "stop": "40 us"}
+    simulation = Simulation(Scenario(fabric=FABRIC, jobs=[job], duration="10 ms"))
+    simulation.send("serving", 0, 1, 100, at="30 us")
+    with pytest.raises(BuildError, match=f"at = {40 * US} ps: at most {40 * US - 1} ps: the job has stopped"):
+        simulation.send("serving", 0, 1, 100, at="40 us")
+    assert len(simulation.advance("50 us")) == 1
+
+
 MESSAGES = st.lists(
     st.tuples(
         st.integers(0, RANKS - 1),
