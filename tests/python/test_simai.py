@@ -183,6 +183,14 @@ def test_a_wrong_line_is_named(old: str, new: str, words: str, tmp_path: Path) -
     assert words in str(caught.value)
 
 
+def test_the_first_line_may_be_long(tmp_path: Path) -> None:
+    path = workload(tmp_path, ((1, "ALLREDUCE", 64), none(1), none(1)))
+    checkpoints = "all_gpus: 8 checkpoints: 3000" + " 12" * 3000
+    path.write_text(path.read_text().replace("all_gpus: 8", checkpoints))
+    described = read_trace(path).describe()
+    assert (described["format"], described["ranks"]) == ("SimAI", 8)
+
+
 def test_a_file_without_layers_cannot_ask_for_all_memory(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match="0 layers of 4000000000 GPUs: at most 50000000 operations"):
         read_trace(workload(tmp_path, gpus=4_000_000_000)).describe()

@@ -115,12 +115,12 @@ struct Layer<'t> {
     update: Picoseconds,
 }
 
-/// Whether a file that starts so is one of these.
+/// Whether a file that starts so is one of these. A first line with many checkpoints may be longer than the start.
 pub fn is_one(start: &[u8]) -> bool {
     let start = String::from_utf8_lossy(start);
     let mut lines = start.lines();
     let policy = lines.next().and_then(|line| line.split_whitespace().next()).unwrap_or_default();
-    let counts = lines.next().is_some_and(|line| line.trim().parse::<u64>().is_ok());
+    let counts = lines.next().map_or(policy == POLICY, |line| line.trim().parse::<u64>().is_ok());
     counts && (policy == POLICY || OTHERS.contains(&policy))
 }
 

@@ -34,7 +34,7 @@ const fn tag(number: u64, operation: Operation) -> Tag {
     (number << OPERATION_BITS) as Tag | operation as Tag
 }
 
-/// The number of the collective with this tag.
+/// The number of the collective with this tag; in a lane of NCCL the lane is in its bits from the 16th on as well.
 #[allow(clippy::cast_sign_loss, clippy::cast_possible_wrap, reason = "28 bits")]
 pub(in crate::mpi) const fn number_of(tag: Tag) -> Tag {
     (tag as u32 >> OPERATION_BITS) as Tag
