@@ -102,7 +102,8 @@ impl Messaging {
         let Job { ref nccl, first, .. } = self.jobs[id.index()];
         let setup = nccl.as_ref()?;
         let hosts = || members.iter().map(|member| self.places[(first + member) as usize].host);
-        let layout = self.layouts.entry((id, context)).or_insert_with(|| Arc::new(Layout::new(hosts())));
+        let key = (id, context, call.size);
+        let layout = self.layouts.entry(key).or_insert_with(|| Arc::new(Layout::new(hosts())));
         setup.schedule(call, layout)
     }
 
