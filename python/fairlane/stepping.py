@@ -16,8 +16,8 @@ def amount(key: str, given: str | int, kind: Kind) -> int:
         number = kind.parse(given) if isinstance(given, str) else given
     except ValueError as error:
         raise ScenarioError(Problem(key, str(error), given)) from None
-    if number < 0:
-        raise ScenarioError(Problem(key, "out of range", given, "0 or more"))
+    if not 0 <= number < 1 << 64:
+        raise ScenarioError(Problem(key, "out of range", given, "0 or more, below 2^64"))
     return number
 
 
