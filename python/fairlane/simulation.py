@@ -155,8 +155,10 @@ class Simulation:
         number = self._number(job)
         payload, sent = amount("size", size, SIZE), self.now if at is None else amount("at", at, DURATION)
         for key, rank in (("source", source), ("destination", destination)):
-            if rank < 0:
-                raise ScenarioError(Problem(key, "no rank", rank, "0 or more"))
+            if not 0 <= rank < 1 << 32:
+                raise ScenarioError(Problem(key, "no rank", rank, "0 or more, below 2^32"))
+        if not 0 <= tag < 1 << 31:
+            raise ScenarioError(Problem("tag", "out of range", tag, "0 or more, below 2^31"))
         message = Completion(self._messages.handles, 0, job, source, destination, payload, tag, sent)
         self._core.send(number, message.handle, source, destination, payload, tag, mode == "eager", sent)
         self._messages.add(message)

@@ -183,6 +183,19 @@ def test_a_wrong_line_is_named(old: str, new: str, words: str, tmp_path: Path) -
     assert words in str(caught.value)
 
 
+def test_the_first_line_may_be_long(tmp_path: Path) -> None:
+    path = workload(tmp_path, ((1, "ALLREDUCE", 64), none(1), none(1)))
+    checkpoints = "all_gpus: 8 checkpoints: 3000" + " 12" * 3000
+    path.write_text(path.read_text().replace("all_gpus: 8", checkpoints))
+    described = read_trace(path).describe()
+    assert (described["format"], described["ranks"]) == ("SimAI", 8)
+
+
+def test_a_file_without_layers_cannot_ask_for_all_memory(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match="0 layers of 4000000000 GPUs: at most 50000000 operations"):
+        read_trace(workload(tmp_path, gpus=4_000_000_000)).describe()
+
+
 FLOWS = "2\n0 1 3 100 5000 0.000001\n1 0 3 100 7000 0.000002\n"
 BINARY = struct.pack("<QIBBQQQQ", 4223, 2, 0, 0, 38, 46, 46, 54) + struct.pack("<IIII", 0, 0, 0, 0)
 """A GOAL schedule of two ranks without operations, as txt2bin packs it."""

@@ -97,6 +97,7 @@ def test_what_does_not_fit_is_refused_and_sends_nothing() -> None:
         (("flood", 0, 1, 1), "flood: a job whose workload is stepped"),
         (("serving", 8, 1, 1), "source = 8: 0 to 7"),
         (("serving", 0, -1, 1), "destination = -1.*0 or more"),
+        (("serving", 1 << 32, 1, 1), r"source = 4294967296.*below 2\^32"),
         (("serving", 0, 1, -1), "size = -1.*0 or more"),
         (("serving", 0, 1, "1 kg"), "1 kg"),
         (("serving", 0, 1, 1 << 62), "at most"),
@@ -107,7 +108,18 @@ def test_what_does_not_fit_is_refused_and_sends_nothing() -> None:
             simulation.send(*arguments)  # type: ignore[arg-type]
     with pytest.raises(ScenarioError, match='did you mean "eager"'):
         simulation.send("serving", 0, 1, 1, mode="eagre")  # type: ignore[arg-type]
+    with pytest.raises(ScenarioError, match=r"tag = 2147483648.*below 2\^31"):
+        simulation.send("serving", 0, 1, 1, tag=1 << 31)
     assert (simulation.digest(), simulation.advance("60 us")) == (digest, [])
+
+
+def test_a_job_that_has_stopped_sends_nothing() -> None:
+    job = {"name": "serving", "ranks": RANKS, "workload": "stepped", "stop": "40 us"}
+    simulation = Simulation(Scenario(fabric=FABRIC, jobs=[job], duration="10 ms"))
+    simulation.send("serving", 0, 1, 100, at="30 us")
+    with pytest.raises(BuildError, match=f"at = {40 * US} ps: at most {40 * US - 1} ps: the job has stopped"):
+        simulation.send("serving", 0, 1, 100, at="40 us")
+    assert len(simulation.advance("50 us")) == 1
 
 
 MESSAGES = st.lists(

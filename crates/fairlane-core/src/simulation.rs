@@ -229,7 +229,8 @@ impl Simulation {
     /// Has a message of a job that takes such ([`crate::program::stepped`]) be sent at `at`.
     ///
     /// # Errors
-    /// [`BuildError::Value`] names what does not fit: a job that takes none, a rank, a size, or an instant that has passed.
+    /// [`BuildError::Value`] names what does not fit: a job that takes none, a rank, a size, or an instant that has passed or at which
+    /// the job has stopped.
     pub fn send(&mut self, job: JobId, message: Message, at: Instant) -> Result<(), BuildError> {
         let Some(ranks) = self.mpi.stepped_ranks(job) else {
             let allowed = "a job whose workload is stepped";
@@ -244,11 +245,15 @@ impl Simulation {
         if message.bytes > largest {
             return Err(BuildError::value("size", message.bytes.0, format!("at most {} bytes", largest.0)));
         }
-        let earliest = self.now().max(self.mpi.start_of(job));
-        if at < earliest || at > Instant::HORIZON {
-            let allowed =
-                format!("{} ps or later: what lies before has been simulated, or the job has not begun", earliest.0);
-            return Err(BuildError::value("at", format!("{} ps", at.0), allowed));
+        let (start, last) = self.mpi.first_and_last(job);
+        let earliest = self.now().max(start);
+        let refused = |allowed: String| Err(BuildError::value("at", format!("{} ps", at.0), allowed));
+        if at < earliest {
+            let reason = "what lies before has been simulated, or the job has not begun";
+            return refused(format!("{} ps or later: {reason}", earliest.0));
+        }
+        if at > last {
+            return refused(format!("at most {} ps: the job has stopped, or the clock goes no further", last.0));
         }
         for host in self.mpi.give(job, message, at) {
             self.network.wake(host, at);

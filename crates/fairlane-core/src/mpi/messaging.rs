@@ -47,8 +47,9 @@ pub(super) struct Messaging {
     pub agreements: Agreements,
     /// The collective on which a rank of this shard has disagreed, which ends the run.
     pub disagreement: Option<Key>,
-    /// The members of a communicator that share a host, by job and context: of jobs whose collectives are NCCL's.
-    pub layouts: FxHashMap<(JobId, u32), Arc<Layout>>,
+    /// The members of a communicator that share a host: of jobs whose collectives are NCCL's. By job, context and number of members,
+    /// as a wrong program can give two ranks different members.
+    pub layouts: FxHashMap<(JobId, u32, u32), Arc<Layout>>,
     pub contexts: Arc<Contexts>,
     /// The shard's ranks, by job, then rank.
     pub ranks: Vec<RankState>,

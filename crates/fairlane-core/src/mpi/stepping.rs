@@ -27,10 +27,11 @@ impl Mpi {
         self.shards.iter().any(|shard| shard.messaging.completed_outside)
     }
 
-    /// When a job's ranks begin.
+    /// When a job's ranks begin, and the last instant at which they do something.
     #[must_use]
-    pub fn start_of(&self, job: JobId) -> Instant {
-        self.shards[0].messaging.jobs[job.index()].start
+    pub fn first_and_last(&self, job: JobId) -> (Instant, Instant) {
+        let job = &self.shards[0].messaging.jobs[job.index()];
+        (job.start, Instant(job.stop - 1).min(Instant::HORIZON))
     }
 
     fn stepped(&mut self, job: JobId, rank: Rank) -> Option<&mut Stepped> {

@@ -115,12 +115,12 @@ struct Layer<'t> {
     update: Picoseconds,
 }
 
-/// Whether a file that starts so is one of these.
+/// Whether a file that starts so is one of these. A first line with many checkpoints may be longer than the start.
 pub fn is_one(start: &[u8]) -> bool {
     let start = String::from_utf8_lossy(start);
     let mut lines = start.lines();
     let policy = lines.next().and_then(|line| line.split_whitespace().next()).unwrap_or_default();
-    let counts = lines.next().is_some_and(|line| line.trim().parse::<u64>().is_ok());
+    let counts = lines.next().map_or(policy == POLICY, |line| line.trim().parse::<u64>().is_ok());
     counts && (policy == POLICY || OTHERS.contains(&policy))
 }
 
@@ -135,7 +135,7 @@ pub fn read(file: &Path, options: &Options) -> Result<Recorded, TraceError> {
     let first = text.lines().next().unwrap_or_default();
     let sizes = header(&mut recorded, first, options).map_err(|problem| wrong(format!("line 1: {problem}")))?;
     let layers = layers(&text).map_err(wrong)?;
-    let operations = 9 * layers.len() as u64 * u64::from(sizes.gpus);
+    let operations = 9 * layers.len().max(1) as u64 * u64::from(sizes.gpus);
     if operations > MOST_OPERATIONS {
         let problem = format!("{} layers of {} GPUs: at most {MOST_OPERATIONS} operations", layers.len(), sizes.gpus);
         return Err(wrong(problem));

@@ -34,7 +34,7 @@ const fn tag(number: u64, operation: Operation) -> Tag {
     (number << OPERATION_BITS) as Tag | operation as Tag
 }
 
-/// The number of the collective with this tag.
+/// The number of the collective with this tag; in a lane of NCCL the lane is in its bits from the 16th on as well.
 #[allow(clippy::cast_sign_loss, clippy::cast_possible_wrap, reason = "28 bits")]
 pub(in crate::mpi) const fn number_of(tag: Tag) -> Tag {
     (tag as u32 >> OPERATION_BITS) as Tag
@@ -102,7 +102,8 @@ impl Messaging {
         let Job { ref nccl, first, .. } = self.jobs[id.index()];
         let setup = nccl.as_ref()?;
         let hosts = || members.iter().map(|member| self.places[(first + member) as usize].host);
-        let layout = self.layouts.entry((id, context)).or_insert_with(|| Arc::new(Layout::new(hosts())));
+        let key = (id, context, call.size);
+        let layout = self.layouts.entry(key).or_insert_with(|| Arc::new(Layout::new(hosts())));
         setup.schedule(call, layout)
     }
 

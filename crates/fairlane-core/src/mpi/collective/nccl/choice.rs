@@ -33,6 +33,8 @@ impl Choice {
     pub fn new(setup: &Setup, layout: &Layout, kind: CollectiveKind, bytes: u64) -> Self {
         let (algorithm, protocol) = (setup.nccl.algorithm, setup.nccl.protocol);
         if kind == CollectiveKind::Alltoall {
+            // Its latencies are those of rings, whatever other collectives use.
+            let algorithm = Algorithm::Ring;
             let short = bytes / u64::from(layout.size()) <= 16_384;
             let usual = if short { Protocol::Ll } else { Protocol::Simple };
             return Self { algorithm, protocol: if protocol == Protocol::Auto { usual } else { protocol } };
@@ -63,11 +65,11 @@ impl Choice {
         let rings = self.algorithm != Algorithm::Tree;
         let (row, protocol) = (usize::from(rings), self.protocol.index());
         let bits = if layout.servers() == 1 {
-            setup.nccl.scale_up_bandwidth.0
+            setup.nccl.scale_up_bandwidth.0 as f64
         } else {
-            setup.adapter_bandwidth.0 * u64::from(setup.adapters.min(layout.fewest()).max(1))
+            setup.adapter_bandwidth.0 as f64 * f64::from(setup.adapters.min(layout.fewest()).max(1))
         };
-        let bus = bits as f64 / 8e9 * if rings { 1.0 } else { 0.92 };
+        let bus = bits / 8e9 * if rings { 1.0 } else { 0.92 };
         let most = LL_MOST[layout.servers().min(3) as usize - 1];
         let bus = match (self.protocol, rings) {
             (Protocol::Ll, true) => most.min(bus * 0.5),
@@ -150,5 +152,18 @@ mod tests {
         let expected = 1.4 * (8.4 + 30.0 * 14.0 + 224.0 * 3.4) + 4e8 / 400e3 * 254.0 / 128.0;
         let estimate = ring.estimate(&setup, &layout, CollectiveKind::Allreduce, 400_000_000);
         assert!((estimate - expected).abs() < 1e-6 * expected, "{estimate} and not {expected}");
+    }
+
+    #[test]
+    fn the_algorithm_changes_nothing_of_an_all_to_all() {
+        let layout = Layout::new((0..16).map(|rank| HostId(rank / 8)));
+        let of = |algorithm| {
+            let nccl = Nccl { algorithm, ..Nccl::default() };
+            let setup = Setup { nccl, adapters: 8, adapter_bandwidth: BitsPerSec(400_000_000_000) };
+            Choice::new(&setup, &layout, CollectiveKind::Alltoall, 16 * 1024)
+        };
+        let expected = Choice { algorithm: Algorithm::Ring, protocol: Protocol::Ll };
+        let algorithms = [Algorithm::Auto, Algorithm::Ring, Algorithm::Tree, Algorithm::Hierarchical];
+        assert!(algorithms.into_iter().all(|algorithm| of(algorithm) == expected));
     }
 }
