@@ -15,6 +15,7 @@ from fairlane.controller import control
 from fairlane.controller.base import Work
 from fairlane.qos import STRATEGIES, JobShare
 from fairlane.scenario.classes import operations
+from fairlane.study.pinned import pin
 from fairlane.workload.base import Workload
 from fairlane.workload.builder import Rank
 
@@ -227,3 +228,20 @@ def test_a_controller_sets_levels_of_classes(mode: Any) -> None:
     assert works({}, {**fixed, "classes": {"rows": 1}}) == works({"service_level": 1}, {"name": "none"})
     with pytest.raises(ScenarioError, match='did you mean "rows"'):
         works({}, {**fixed, "classes": {"row": 1}})
+
+
+def test_a_study_keeps_the_classes_of_every_job() -> None:
+    jobs = [
+        {"name": "wide", "ranks": 4, "count": 2, "workload": {"name": "ft", "compute": "10 us"}},
+        {"name": "other", "ranks": 4, "workload": {"name": "all_to_all", "compute": "10 us"}},
+    ]
+    classes = {"columns": {"communicator": "column", "service_level": 1}, "wide": {"job": "wide", "service_level": 2}}
+    fabric = {"topology": "fat_tree", "hosts": 16, "levels": 2}
+    whole = Scenario.read({"duration": "200 us", "fabric": fabric, "jobs": jobs, "classes": classes})
+    pinned = pin(whole, whole.decide(), ".", "default")
+    again = Scenario.read(pinned.data).resolve().tables["qos"]["classes"]
+    assert again == whole.resolve().tables["qos"]["classes"]
+    assert [one["jobs"] for one in again] == [None, ["wide-0", "wide-1"]]
+    copy, other = (Scenario.read(pinned.isolated(job).data).resolve().tables["qos"] for job in (1, 2))
+    assert [(one["jobs"], one["communicators"]) for one in copy["classes"]] == [(None, ["column"]), (["wide-1"], None)]
+    assert [(one["jobs"], one["communicators"]) for one in other["classes"]] == [(None, [])]

@@ -287,7 +287,7 @@ def test_a_registry_is_a_mapping_of_what_there_is() -> None:
 
 
 @pytest.mark.parametrize(("package", "registry", "bases"), [
-    (fairlane.workload, WORKLOADS, {"Workload", "GriddedWorkload", "SlicedWorkload", "Pencils"}),
+    (fairlane.workload, WORKLOADS, {"Workload", "GriddedWorkload", "SlicedWorkload", "Pencils", "Transformer"}),
     (fairlane.placement, PLACEMENTS, {"PlacementPolicy"}),
     (fairlane.placement.mapping, MAPPINGS, {"Mapping"}),
     (fairlane.controller, CONTROLLERS, {"Controller"}),

@@ -63,7 +63,7 @@ class FakeScenario:
 
     @property
     def jobs(self) -> list[Any]:
-        common = {"marks": False, "power": None, "background": False, "start": 0, "iterates": True}
+        common = {"marks": False, "power": None, "background": False, "start": 0, "iterates": True, "measures": False}
         return [
             SimpleNamespace(
                 name=job["name"], workload=f"{job['name']} pattern", ranks=len(job["hosts"]), stop=None, **common

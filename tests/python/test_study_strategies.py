@@ -85,6 +85,8 @@ PLACES = {
 @pytest.mark.parametrize("strategy", [*STRATEGIES])
 def test_every_strategy_works_wherever_a_study_may_name_it(tmp_path: Path, strategy: str, place: str) -> None:
     text, more, treatment = PLACES[place]
+    if strategy == "classes":
+        more += "\nclasses.first.job = 'a'"
     found = planned(tmp_path, text.format(strategy), more.format(strategy))
     [task] = tasks(found, treatment)
     assert qos(task) == expected(tmp_path, strategy)

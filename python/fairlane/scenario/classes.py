@@ -71,6 +71,8 @@ class MessageClass(Table):
     """Payload of the message; in a collective, of the algorithm's messages."""
     service_level: Level | None = None
     """Service level of its messages. Default: that of a QoS strategy, else that of kind or job."""
+    allow_missing: bool = False
+    """Whether it may name communicators that no job has, as in runs of some of the jobs only."""
 
     @model_validator(mode="after")
     def _known(self) -> Self:
@@ -163,18 +165,19 @@ def class_specs(scenario: "Scenario", jobs: Sequence["ResolvedJob"]) -> list[dic
 
 
 def with_communicators(
-    classes: Sequence[Mapping[str, Any]], known: Mapping[str, Collection[str]]
+    classes: Sequence[Mapping[str, Any]], known: Mapping[str, Collection[str]], optional: Collection[str] = ()
 ) -> tuple[list[dict[str, Any]], list[Problem]]:
     """The same with the names that patterns match of the communicators ``known`` of each job.
 
-    Also an error for each pattern that matches none.
+    Also an error for each pattern that matches none, but for those of classes that are ``optional``.
     """
     problems: list[Problem] = []
     found = []
     for one in classes:
         names = [WORLD, *(name for job in (one["jobs"] or known) for name in known.get(job, ()))]
         key = f"classes.{one['name']}.communicator"
-        matched = _matches(key, "communicator", one["communicators"], list(dict.fromkeys(names)), problems)
+        missing: list[Problem] = [] if one["name"] in optional else problems
+        matched = _matches(key, "communicator", one["communicators"], list(dict.fromkeys(names)), missing)
         found.append({**one, "communicators": one["communicators"] and matched})
     return found, problems
 

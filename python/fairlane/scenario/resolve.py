@@ -55,7 +55,8 @@ def resolve(scenario: "Scenario") -> Resolved:
         pool.shutdown(cancel_futures=True)
     if classes := resolved.tables["qos"].get("classes"):
         known = {job.name: job.program.communicators for job in programmed}
-        named, problems = with_communicators(classes, known)
+        optional = [name for name, one in scenario.classes.items() if one.allow_missing]
+        named, problems = with_communicators(classes, known, optional)
         if problems:
             raise Problems(*problems)
         resolved = replace(resolved, tables=_with_classes(resolved.tables, named))

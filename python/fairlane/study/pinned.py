@@ -9,7 +9,7 @@ its arguments and a stopwatch, and returns JSON that depends on nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -77,8 +77,11 @@ class Pinned:
         qos = {key: value for key, value in self.data["qos"].items() if key != "service_levels"}
         kept = [self.data["jobs"][job] for job in jobs]
         data = {**self.data, "jobs": kept, "qos": {**qos, "sl2vl": list(self.lanes)}}
+        names = {job["name"] for job in kept}
         if "observe" in data:
-            data["observe"] = _observing(data["observe"], {job["name"] for job in kept})
+            data["observe"] = _observing(data["observe"], names)
+        if "classes" in data:
+            data["classes"] = dict(_selecting(data["classes"], names))
         return replace(self, data=data)
 
     def task(self, function: str, label: str, arguments: Mapping[str, Any] | None = None, runs: int = 1) -> Task:
@@ -92,6 +95,14 @@ def _observing(observe: Mapping[str, Any], jobs: Set[str]) -> dict[str, Any]:
     """The table ``observe`` without the keys that refer to absent jobs."""
     found = {key: it for key, it in observe.items() if key not in ("record", "switch_counters") or it["job"] in jobs}
     return {**found, "iterations": [name for name in observe.get("iterations", ()) if name in jobs]}
+
+
+def _selecting(classes: Mapping[str, Any], jobs: Set[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The classes that select messages of these jobs, whose communicators absent jobs may have had."""
+    for name, one in classes.items():
+        selected = one.get("job")
+        if selected is None or (selected := [job for job in selected if job in jobs]):
+            yield name, {**one, "allow_missing": True} | ({} if selected is None else {"job": selected})
 
 
 def pin(scenario: Scenario, decided: Resolved, folder: str, place: str) -> Pinned:
@@ -114,6 +125,9 @@ def pin(scenario: Scenario, decided: Resolved, folder: str, place: str) -> Pinne
     for found, table in zip(decided.jobs, jobs, strict=True):
         if strategy and found.service_level is not None:
             table["service_level"] = found.service_level
+    for one in decided.tables["qos"].get("classes", ()):
+        chosen = {"job": one["jobs"], "service_level": one["service_level"]}
+        data["classes"][one["name"]] |= {key: value for key, value in chosen.items() if value is not None}
     return Pinned({**data, "jobs": jobs}, decided.tables["qos"]["sl2vl"], folder, place)
 
 
