@@ -116,6 +116,7 @@ def test_a_study_keeps_the_hosts() -> None:
         (job("a", 1, None), r"jobs\[0\]\.ranks.*more than 1 server"),
         (job("a", 3, [1, 1], write_size="1 MiB"), "host 1 is listed twice"),
         (job("a", 2, [1], write_size="1 MiB", stripes=2), "stripes.*more than servers.*at most 1"),
+        (job("a", 2, [1], rate="1 b/s"), r"workload\.rate.*1 b/s"),
         (job("a", 2, [1], write_size="0 B"), "neither write_size nor read_size"),
         (job("a", 2, [1], write_size="1 TiB"), "too many requests.*at most 64 GiB"),
         (job("a", 2, [1, 2], write_size="1 MiB"), r"jobs\[0\]\.ranks.*more than 2 servers"),

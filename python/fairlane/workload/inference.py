@@ -176,6 +176,13 @@ class Inference(Transformer):
                     yield from [source] * self.transfers
 
     @property
+    @override
+    def network_parameters(self) -> int:
+        """The same; a tensor-parallel group is part of an expert-parallel one, whose GPUs have whole experts."""
+        divided = self.tensor // min(self.tensor, self.expert) if self.experts else self.tensor
+        return 3 * self.hidden * self.feed_forward // divided
+
+    @property
     def _step_time(self) -> int:
         """Time of attention in a layer of a decode step, ps: of reading weights, keys and values, or of computing."""
         context = self.prompt + self.output / 2

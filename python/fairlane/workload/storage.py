@@ -55,7 +55,7 @@ class Storage(Workload):
     stripes: Count = Field(default=1, description="servers over which a client's own file is striped")
     rate: Bandwidth | None = Field(
         default=None,
-        gt=0,
+        ge=10**6,
         description="throttle: a client starts requests at this rate at most; its pauses are counted as computation",
     )
 
