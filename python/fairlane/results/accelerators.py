@@ -4,7 +4,7 @@ Bandwidths of collectives, as nccl-tests defines them, and latencies of inferenc
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -13,10 +13,13 @@ from numpy.typing import NDArray
 from fairlane.engine.tables import PS
 from fairlane.results.schemas import RUN, types
 from fairlane.scenario import Resolved
+from fairlane.scenario.resolved import ResolvedJob
+from fairlane.workload.base import Workload
 from fairlane.workload.inference import Inference
 from fairlane.workload.nccl_tests import BUS_FACTORS, NcclTests
 
 Times = NDArray[np.int64]
+_W = TypeVar("_W", bound=Workload)
 GB = 1e9
 """Bytes of a gigabyte, as nccl-tests counts."""
 
@@ -27,19 +30,23 @@ def collectives(scenario: Resolved, marks: pl.DataFrame) -> pl.DataFrame | None:
     The time of a call is from the end of the warm-up of its size to the end of its last repetition, each at the last
     rank, over the number of repetitions. Sizes that were not completed are left out.
     """
-    jobs = [(number, job) for number, job in enumerate(scenario.jobs) if isinstance(job.table.workload, NcclTests)]
+    jobs = _jobs_with(NcclTests, scenario)
     if not jobs:
         return None
     rows: list[dict[str, Any]] = []
-    for number, job in jobs:
-        workload = job.table.workload
-        assert isinstance(workload, NcclTests), "invariant: chosen by it"
+    for number, job, workload in jobs:
         ends = _ends(marks.filter(pl.col("job") == number), job.ranks)
         rows += [
             {"job": number, "name": job.name, "operation": workload.operation, **row}
             for row in _by_size(workload, job.ranks, ends)
         ]
     return pl.DataFrame(rows, schema=types(RUN["collectives"]))
+
+
+def _jobs_with(kind: type[_W], scenario: Resolved) -> list[tuple[int, ResolvedJob, _W]]:
+    """The jobs with a workload of this kind: number, job and workload."""
+    jobs = enumerate(scenario.jobs)
+    return [(number, job, job.table.workload) for number, job in jobs if isinstance(job.table.workload, kind)]
 
 
 def _ends(marks: pl.DataFrame, ranks: int) -> list[int]:
@@ -70,13 +77,11 @@ def serving(scenario: Resolved, marks: pl.DataFrame) -> pl.DataFrame | None:
     The first token of a request is there when its prefill ends; the second comes with the first step of decoding that
     begins after all keys and values have been transferred, and each further one with the next step.
     """
-    jobs = [(number, job) for number, job in enumerate(scenario.jobs) if isinstance(job.table.workload, Inference)]
+    jobs = _jobs_with(Inference, scenario)
     if not jobs:
         return None
     rows: list[dict[str, Any]] = []
-    for number, job in jobs:
-        workload = job.table.workload
-        assert isinstance(workload, Inference), "invariant: chosen by it"
+    for number, job, workload in jobs:
         of_job = marks.filter(pl.col("job") == number).sort("rank", "iteration")
         by_rank = {int(rank): of["at"].to_numpy().astype(np.int64) for (rank,), of in of_job.group_by("rank")}
         first, between = latencies(workload, job.ranks, by_rank)

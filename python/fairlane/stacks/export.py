@@ -28,9 +28,10 @@ class Spelling:
 
 @dataclass(frozen=True)
 class Spelled:
-    """What was exported."""
+    """The spellings of a scenario's classes, for a library and a network."""
 
-    library: str
+    software: str
+    """Name of the library."""
     network: str
     files: Mapping[str, str]
     """Text by file name, relative to the folder."""

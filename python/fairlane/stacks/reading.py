@@ -32,7 +32,7 @@ def reached(
 
     ``sl2vl`` has the lanes of an InfiniBand or Slingshot fabric, ``names`` Slingshot's traffic class of each level.
     """
-    library, network = LIBRARIES[spelled.library], NETWORKS[spelled.network]
+    library, network = LIBRARIES[spelled.software], NETWORKS[spelled.network]
     tables: dict[str, dict[str, int]] = json.loads(spelled.files.get(COMMUNICATORS, "{}"))
     ports = roce.read(spelled.files["mlnx_qos.sh"]) if network.name == "roce" else None
     levels = {f"TC_{name.removeprefix('TC_')}": level for level, name in (names or {}).items()}

@@ -193,7 +193,7 @@ class Inference(Transformer):
     def _layer(self, rank: Rank, tokens: int, attention: int, layer: int, *, decode: bool = False) -> None:
         comms = rank.job.communicators
         rank.compute(attention)
-        self._reduce(rank, tokens)
+        self.reduce(rank, tokens)
         held = self.experts // self.expert if self.experts else 1
         reading = held * self.network_parameters * ELEMENT * 8 / self.memory_bandwidth * 1e12 if decode else 0.0
         if self.experts:
@@ -204,8 +204,4 @@ class Inference(Transformer):
             self.experts_of(rank, comms["expert_parallel"], place, share, layer, least=round(reading))
         else:
             rank.compute(max(round(reading), self.network_time(tokens)))
-        self._reduce(rank, tokens)
-
-    def _reduce(self, rank: Rank, tokens: int) -> None:
-        if self.tensor > 1:
-            rank.collective("allreduce", self.activations(tokens), comm=rank.job.communicators["tensor_parallel"])
+        self.reduce(rank, tokens)

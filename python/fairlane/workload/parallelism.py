@@ -117,6 +117,11 @@ class Transformer(Workload):
         """Bytes of the activations of so many tokens between two layers."""
         return tokens * self.hidden * ELEMENT
 
+    def reduce(self, rank: Rank, tokens: int) -> None:
+        """Writes the allreduce of the activations of so many tokens in the rank's tensor-parallel group."""
+        if self.tensor > 1:
+            rank.collective("allreduce", self.activations(tokens), comm=rank.job.communicators["tensor_parallel"])
+
     def attention_time(self, tokens: int, context: float) -> int:
         """Time of the attention of ``tokens`` in a layer, each to ``context`` others on average, ps."""
         operations = 2 * tokens * self.attention_parameters + 4 * tokens * context * self.hidden / self.tensor

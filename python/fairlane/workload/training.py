@@ -192,14 +192,14 @@ class _Step:
         """A layer forward, or backward in ``passes`` = 2 times the work."""
         training, rank = self._training, self._rank
         self._attention(passes)
-        self._reduce()
+        self._training.reduce(self._rank, self._training.tokens)
         if training.experts:
             place, comm = self._members["expert_parallel"].index(rank.index), self._comm["expert_parallel"]
             number = self._stage * self._layers + layer
             training.experts_of(rank, comm, place, training.tokens // training.tensor, number, passes=passes)
         else:
             rank.compute(passes * training.network_time(training.tokens))
-        self._reduce()
+        self._training.reduce(self._rank, self._training.tokens)
 
     def _attention(self, passes: int) -> None:
         """Attention; keys and values of the other parts of the sequence come round a ring while those here are used."""
@@ -215,11 +215,6 @@ class _Step:
             rank.compute(time)
             rank.wait_all(requests)
         rank.compute(time)
-
-    def _reduce(self) -> None:
-        if self._training.tensor > 1:
-            size = self._training.activations(self._training.tokens)
-            self._rank.collective("allreduce", size, comm=self._comm["tensor_parallel"])
 
     def _gather(self) -> list[Request]:
         return self._of_parameters("allgather", ELEMENT)

@@ -1,6 +1,7 @@
 """Jobs on GPUs: bandwidths of collectives by size, and latencies of inference."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import polars as pl
 
@@ -19,8 +20,7 @@ def tables(series: Series) -> Iterator[Table]:
 
 
 def _bandwidths(series: Series) -> Iterator[Table]:
-    known = series.having(lambda run: run.collectives is not None)
-    rows = together(known, "run", _collectives).to_dicts() if known else []
+    rows = _rows(series, lambda run: run.collectives)
     if rows:
         shown = [
             *series.run_column,
@@ -34,14 +34,8 @@ def _bandwidths(series: Series) -> Iterator[Table]:
         yield Table(shown, rows, "Collectives", sentence=f"busbw is {best:.2f} GB/s at most.")
 
 
-def _collectives(run: Run) -> pl.DataFrame:
-    assert run.collectives is not None, "invariant: it is known"
-    return run.collectives
-
-
 def _latencies(series: Series) -> Iterator[Table]:
-    known = series.having(lambda run: run.serving is not None)
-    rows = together(known, "run", _serving).to_dicts() if known else []
+    rows = _rows(series, lambda run: run.serving)
     if rows:
         shown = [
             *series.run_column,
@@ -54,6 +48,12 @@ def _latencies(series: Series) -> Iterator[Table]:
         yield Table(shown, rows, "Inference")
 
 
-def _serving(run: Run) -> pl.DataFrame:
-    assert run.serving is not None, "invariant: it is known"
-    return run.serving
+def _rows(series: Series, table_of: Callable[[Run], pl.DataFrame | None]) -> list[dict[str, Any]]:
+    """The rows of a table of all runs that have it."""
+    known = series.having(lambda run: table_of(run) is not None)
+    return together(known, "run", lambda run: _known(table_of(run))).to_dicts() if known else []
+
+
+def _known(table: pl.DataFrame | None) -> pl.DataFrame:
+    assert table is not None, "invariant: only runs that have it"
+    return table
