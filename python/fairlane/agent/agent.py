@@ -106,7 +106,7 @@ class Agent(Watch):
         """What to do: levels of jobs that have ended go first, without a prediction."""
         kept = self._still_valid(jobs, before)
         if kept != before:
-            gone = [one.job for one in before if one not in kept]
+            gone = [setting.job for setting in before if setting not in kept]
             return Plan("end", kept, f"{plural(len(gone), 'job')} ended: {', '.join(gone)}")
         if self._backend.in_force() != levels_of(before):
             return Plan("repair", before, "what is in force is not what the journal has: set again")
@@ -136,11 +136,11 @@ class Agent(Watch):
         deadline = time.monotonic() + self._config.twin.time_limit * PS
         self._twin.update(jobs, settings, deadline)
         candidates = self._twin.candidates()
-        found = self._twin.predict(candidates, deadline)
-        return found, len(candidates) - len(found) if time.monotonic() > deadline else 0
+        predictions = self._twin.predict(candidates, deadline)
+        return predictions, len(candidates) - len(predictions) if time.monotonic() > deadline else 0
 
     def _with(self, kept: Settings, candidate: Candidate, jobs: Mapping[str, SlurmJob]) -> Settings:
-        others = [one for one in kept if one.job != candidate.job]
+        others = [setting for setting in kept if setting.job != candidate.job]
         if candidate.level is None:
             return ordered(others)
         hosts = tuple(self._hosts.of(node) for node in jobs[candidate.job].nodes)

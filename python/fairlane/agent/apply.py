@@ -144,22 +144,22 @@ class Applier:
 
     def _settings(self, records: Mapping[str, str]) -> tuple[Settings, dict[str, str]]:
         """The settings of the records, and why a job has none."""
-        found: dict[str, Setting] = {}
+        settings: dict[str, Setting] = {}
         refused: dict[str, str] = {}
         for job, line in records.items():
             try:
-                found[job] = self._setting(job, line)
+                settings[job] = self._setting(job, line)
             except ScenarioError as error:
                 refused[job] = f"job {job} gets no level: {str(error).splitlines()[0]}"
         owners: dict[str, list[str]] = {}
-        for job, setting in found.items():
+        for job, setting in settings.items():
             for host in setting.hosts:
                 owners.setdefault(host, []).append(job)
         for host, jobs in owners.items():
             for job in jobs if len(jobs) > 1 else ():
-                words = f"{plural(len(jobs), 'job')} share host {host}, and a level applies to a whole host"
-                refused.setdefault(job, f"job {job} gets no level: {words}: {', '.join(jobs)}")
-        return ordered(setting for job, setting in found.items() if job not in refused), refused
+                message = f"{plural(len(jobs), 'job')} share host {host}, and a level applies to a whole host"
+                refused.setdefault(job, f"job {job} gets no level: {message}: {', '.join(jobs)}")
+        return ordered(setting for job, setting in settings.items() if job not in refused), refused
 
     def _setting(self, job: str, line: str) -> Setting:
         record = _RECORD.fullmatch(line)
@@ -180,7 +180,7 @@ class Applier:
         """Whether the settings are in force now; what was in force before stays otherwise."""
         self._changed_at = self._clock()
         saved = self._backend.save()
-        shown = ", ".join(f"job {one.job} level {one.level}" for one in settings) or "no job has a level"
+        shown = ", ".join(f"job {setting.job} level {setting.level}" for setting in settings) or "no job has a level"
         try:
             self._backend.write(settings)
             self._backend.verify(settings)

@@ -42,15 +42,15 @@ def recover(journal: Journal, backend: Backend) -> Sequence[Entry]:
 
     Raises ``BackendError`` if something cannot be undone.
     """
-    found = journal.unfinished(backend.name)
-    for entry in found:
+    entries = journal.unfinished(backend.name)
+    for entry in entries:
         if entry.state == "planned":
             journal.moved(entry.id, "undone", "interrupted before anything was written")
         elif entry.state == "undoing":
             _undo(journal, backend, entry.id, entry.old or "", entry.error or "interrupted while it was undone")
         else:
             _complete(journal, backend, entry)
-    return [journal.entry(entry.id) for entry in found]
+    return [journal.entry(entry.id) for entry in entries]
 
 
 def _complete(journal: Journal, backend: Backend, entry: Entry) -> None:

@@ -66,8 +66,8 @@ class SlurmTable(Table):
             except ValueError as error:
                 raise Problems(Problem(f"hosts.{nodes}", str(error), hosts)) from None
             if len(left) != len(right):
-                words = f"{len(left)} nodes have {len(right)} hosts"
-                raise Problems(Problem(f"hosts.{nodes}", words, hosts, "lists of the same length"))
+                message = f"{len(left)} nodes have {len(right)} hosts"
+                raise Problems(Problem(f"hosts.{nodes}", message, hosts, "lists of the same length"))
             yield from zip(left, right, strict=True)
 
 
@@ -103,8 +103,8 @@ class Profile(Table):
     def _one_kind(self) -> Self:
         given = [key for key in ("workload", "trace", "counters") if getattr(self, key) is not None]
         if len(given) != 1:
-            words = f"gives {' and '.join(given)}" if given else "says nothing about the traffic"
-            raise Problems(Problem("", words, allowed="one of workload, trace and counters"))
+            message = f"gives {' and '.join(given)}" if given else "says nothing about the traffic"
+            raise Problems(Problem("", message, allowed="one of workload, trace and counters"))
         return self
 
     def fits(self, job: SlurmJob) -> bool:
@@ -228,11 +228,11 @@ class AgentConfig(Table):
             if key in self.model_fields_set:
                 yield Problem(key, "has no effect: a controller decides by progress", allowed="without it")
         if controller.needs_model:
-            words = "needs a model of the jobs, and learns of real ones only their progress"
-            yield Problem("controller", words, controller.name, "process_prioritization, slack, or one of your own")
+            message = "needs a model of the jobs, and learns of real ones only their progress"
+            yield Problem("controller", message, controller.name, "process_prioritization, slack, or one of your own")
         if controller.needs_mpi_times:
-            words = "times in MPI calls are not known of real jobs"
-            yield Problem("controller.mpi_times", words, allowed="mpi_times = false")
+            message = "times in MPI calls are not known of real jobs"
+            yield Problem("controller.mpi_times", message, allowed="mpi_times = false")
         if self.qos.default:
             yield Problem("qos.default", "a controller gives out all levels but 0", self.qos.default, "0")
 
@@ -246,11 +246,11 @@ class AgentConfig(Table):
                 yield Problem(key, "is the level of all other traffic, qos.default", level, "another level")
             elif lane is None or lane in taken:
                 shared = taken.get(lane, default)
-                words = f"shares the lane of level {shared}: giving it to a job has no effect"
-                yield Problem(key, words, level, "levels with a lane of their own (qos.service_levels or qos.sl2vl)")
+                message = f"shares the lane of level {shared}: giving it to a job has no effect"
+                yield Problem(key, message, level, "levels with a lane of their own (qos.service_levels or qos.sl2vl)")
             elif self.qos.lanes is not None and lane >= self.qos.lanes:
-                words = f"needs lane {lane}, and the switches have {self.qos.lanes}"
-                yield Problem(key, words, level, f"levels whose lane is below qos.lanes = {self.qos.lanes}")
+                message = f"needs lane {lane}, and the switches have {self.qos.lanes}"
+                yield Problem(key, message, level, f"levels whose lane is below qos.lanes = {self.qos.lanes}")
             else:
                 taken[lane] = level
 

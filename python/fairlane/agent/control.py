@@ -93,13 +93,13 @@ class Steered(Watch):
     def start(self) -> None:
         backend, controller = self._backend, self._controller
         if controller.needs_weights and not backend.sets_weights:
-            words = f"sets weights of levels, which the backend {backend.name} does not change"
+            message = f"sets weights of levels, which the backend {backend.name} does not change"
             allowed = "none, or a backend that does; opensm with weights = true"
-            raise ScenarioError(Problem("controller", words, controller.name, allowed))
+            raise ScenarioError(Problem("controller", message, controller.name, allowed))
         if controller.moves_levels and not backend.for_connected:
-            words = f"changes levels of running processes, and with the backend {backend.name} they hold for new "
-            words += "connections only"
-            raise ScenarioError(Problem("controller", words, controller.name, 'levels = "static"'))
+            message = f"changes levels of running processes, and with the backend {backend.name} they hold for new "
+            message += "connections only"
+            raise ScenarioError(Problem("controller", message, controller.name, 'levels = "static"'))
         super().start()
         if before := self._journal.in_force(backend.name):
             self._take_back(before)
@@ -159,19 +159,21 @@ class Steered(Watch):
                 return 0.0
             self._steering = Steering(self._controller, present)
         chosen = self._steering.begin(present) if present else Chosen()
-        problems = [one.under("controller") for one in problems_of(chosen, self._controller.service_levels, present)]
+        problems = [
+            problem.under("controller") for problem in problems_of(chosen, self._controller.service_levels, present)
+        ]
         if problems:
             raise ScenarioError(problems)
         wanted = _settings(chosen, now.units)
         before = self._journal.in_force(self._backend.name)
-        kind, words = "change", f"{self._controller.name}, period {self._number}: {self._controller.state}"
+        kind, reason = "change", f"{self._controller.name}, period {self._number}: {self._controller.state}"
         unsure, self._unsure = self._unsure, False
         if unsure and self._backend.in_force() != levels_of(before):
-            kind, words = "repair", "what is in force is not what the journal has: set again"
+            kind, reason = "repair", "what is in force is not what the journal has: set again"
         elif wanted == before:
             return 0.0
         begin = time.monotonic()
-        if not self._carry_out(Plan(kind, wanted, words), list(present), before):
+        if not self._carry_out(Plan(kind, wanted, reason), list(present), before):
             raise AgentError("the change was undone")
         return time.monotonic() - begin
 
@@ -189,22 +191,22 @@ class Steered(Watch):
         else:
             with ThreadPoolExecutor(_MOST_AT_ONCE) as pool:
                 snapshots = list(pool.map(lambda node: _of(node, self._config), nodes))
-        processes = {key: one for snapshot in snapshots for key, one in snapshot.by_rank.items()}
-        running = {key: one for key, one in processes.items() if key[0].partition(".")[0] in jobs}
+        processes = {key: process for snapshot in snapshots for key, process in snapshot.by_rank.items()}
+        running = {key: process for key, process in processes.items() if key[0].partition(".")[0] in jobs}
         units, left_out = units_of(running.values(), self._hosts, self._backend)
-        for job, words in left_out.items():
-            if self._said.get(job) != words:
-                self._report(f"job {job} is not controlled: {words}")
+        for job, reason in left_out.items():
+            if self._said.get(job) != reason:
+                self._report(f"job {job} is not controlled: {reason}")
         self._said = left_out
-        positions = {job: self._positions(job, own, running) for job, own in units.items()}
+        positions = {job: self._positions(job, members, running) for job, members in units.items()}
         return _Reading(units, running, positions)
 
     def _positions(self, job: str, units: Sequence[Unit], processes: Mapping[tuple[str, int], Progress]) -> Positions:
         """The positions of a job's ranks, following those of the last reading if they are the same processes."""
         now = [processes[job, rank] for unit in units for rank in unit.ranks]
-        marks = numpy.array([one.marks for one in now])
-        at = numpy.array([one.at for one in now])
-        marked = numpy.array([one.at if one.marked is None else one.marked for one in now])
+        marks = numpy.array([process.marks for process in now])
+        at = numpy.array([process.at for process in now])
+        marked = numpy.array([process.at if process.marked is None else process.marked for process in now])
         if self._before is None or not _same(job, units, self._before, processes):
             return Positions.begin(marks, marked)
         return self._before.positions[job].then(marks, marked, at)
@@ -252,11 +254,11 @@ def _same(job: str, units: Sequence[Unit], before: _Reading, now: Mapping[tuple[
 def _settings(chosen: Chosen, units: Mapping[str, tuple[Unit, ...]]) -> Settings:
     """A controller's settings as those of endpoints, after the neutral one; level 0 is the default."""
     weights = chosen.weights or (1,)
-    found = [NEUTRAL]
+    settings = [NEUTRAL]
     for job, levels in chosen.levels.items():
         for number, level in levels.items():
             if level and job in units and number < len(units[job]):
                 unit = units[job][number]
                 weight = weights[level] / weights[0] if level < len(weights) else None
-                found.append(Setting(job, level, (unit.endpoint,), unit.ranks[0], weight))
-    return ordered(found)
+                settings.append(Setting(job, level, (unit.endpoint,), unit.ranks[0], weight))
+    return ordered(settings)

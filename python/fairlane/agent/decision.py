@@ -56,28 +56,28 @@ def decide(predictions: Sequence[Prediction], policy: "PolicyTable", untried: in
     """
     late = f"; {untried} not tried within twin.time_limit" if untried else ""
     if not predictions:
-        words = (
+        message = (
             "no candidate was predicted"
             if late
             else "there is nothing to try: no job with a profile, or no other level"
         )
-        return Decision(None, f"{words}{late}")
-    clear = beyond_noise([one.gain for one in predictions])
+        return Decision(None, f"{message}{late}")
+    clear = beyond_noise([prediction.gain for prediction in predictions])
     refusals = {}
-    for one, is_clear in zip(predictions, clear, strict=True):
-        refusals[one.candidate] = next(_refusals(one, policy, is_clear), None)
-    allowed = [one for one in predictions if refusals[one.candidate] is None]
+    for prediction, is_clear in zip(predictions, clear, strict=True):
+        refusals[prediction.candidate] = next(_refusals(prediction, policy, is_clear), None)
+    allowed = [prediction for prediction in predictions if refusals[prediction.candidate] is None]
     if allowed:
-        best = max(allowed, key=lambda one: (one.gain.value, one.candidate.job))
+        best = max(allowed, key=lambda prediction: (prediction.gain.value, prediction.candidate.job))
         tried = plural(len(predictions), "candidate")
         return Decision(best, f"{_named(best)}: best of {tried}, {len(allowed)} allowed{late}")
-    best = max(predictions, key=lambda one: one.gain.value)
+    best = max(predictions, key=lambda prediction: prediction.gain.value)
     return Decision(None, f"{_named(best)}: best of {len(predictions)}, refused: {refusals[best.candidate]}{late}")
 
 
-def _named(one: Prediction) -> str:
-    level = "the default level" if one.candidate.level is None else f"level {one.candidate.level}"
-    return f"job {one.candidate.job} on {level}: {change_in_words(one.gain)} on average over jobs"
+def _named(prediction: Prediction) -> str:
+    level = "the default level" if prediction.candidate.level is None else f"level {prediction.candidate.level}"
+    return f"job {prediction.candidate.job} on {level}: {change_in_words(prediction.gain)} on average over jobs"
 
 
 def change_in_words(of: Estimate) -> str:
@@ -85,9 +85,9 @@ def change_in_words(of: Estimate) -> str:
     return with_half_width(of.value, of.low, of.high, lambda value: percent(value, signed=True))
 
 
-def _refusals(one: Prediction, policy: "PolicyTable", is_clear: bool | None) -> Iterator[str]:
+def _refusals(prediction: Prediction, policy: "PolicyTable", is_clear: bool | None) -> Iterator[str]:
     """Why the policy does not allow it; nothing if it does."""
-    gain = one.gain
+    gain = prediction.gain
     if gain.low is None:
         yield "its interval is not known"
     elif gain.low <= 0:
@@ -96,9 +96,9 @@ def _refusals(one: Prediction, policy: "PolicyTable", is_clear: bool | None) -> 
         yield f"less than policy.min_gain = {percent(policy.min_gain)}"
     if not is_clear:
         yield "not beyond noise among all candidates"
-    if one.unknown:
-        yield f"job {one.unknown[0]} completed nothing within twin.horizon in some replicate"
-    for job, effect in one.effects.items():
+    if prediction.unknown:
+        yield f"job {prediction.unknown[0]} completed nothing within twin.horizon in some replicate"
+    for job, effect in prediction.effects.items():
         if effect.low is None or effect.low < -policy.max_loss:
             yield f"job {job} changes {change_in_words(effect)}, and policy.max_loss = {percent(policy.max_loss)}"
 

@@ -45,14 +45,14 @@ def from_environment(what: What, environment: Mapping[str, str]) -> dict[str, An
     """An event from the variables that Slurm sets for a prolog or an epilog; raises ``ScenarioError``."""
     job = environment.get("SLURM_JOB_ID", "")
     if not job.isdigit():
-        words = "not set to the number of a job: call this in PrologSlurmctld and EpilogSlurmctld"
-        raise ScenarioError(Problem("SLURM_JOB_ID", words, job or None))
+        message = "not set to the number of a job: call this in PrologSlurmctld and EpilogSlurmctld"
+        raise ScenarioError(Problem("SLURM_JOB_ID", message, job or None))
     keys = {"nodes": "NODELIST", "name": "NAME", "account": "ACCOUNT", "partition": "PARTITION", "user": "USER"}
-    found = {key: environment.get(f"SLURM_JOB_{name}", "") for key, name in keys.items()}
-    found = {
-        key: "" if value == "(null)" else printable(value) for key, value in found.items()
+    fields = {key: environment.get(f"SLURM_JOB_{name}", "") for key, name in keys.items()}
+    fields = {
+        key: "" if value == "(null)" else printable(value) for key, value in fields.items()
     }  # as of a job without account
-    return {"event": what, "job": job, **found}
+    return {"event": what, "job": job, **fields}
 
 
 def notify(path: Path, event: Mapping[str, Any], timeout_s: float = HANG_S) -> None:

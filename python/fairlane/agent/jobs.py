@@ -35,8 +35,8 @@ class Setting:
 
     def written(self) -> dict[str, Any]:
         """As JSON."""
-        found = {"job": self.job, "level": self.level, "hosts": list(self.hosts)}
-        return found | {key: of for key in ("rank", "weight") if (of := getattr(self, key)) is not None}
+        record = {"job": self.job, "level": self.level, "hosts": list(self.hosts)}
+        return record | {key: of for key in ("rank", "weight") if (of := getattr(self, key)) is not None}
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> Self:
@@ -53,17 +53,17 @@ Settings = tuple[Setting, ...]
 
 def ordered(settings: Iterable[Setting]) -> Settings:
     """Settings in the order of the jobs' numbers and of ranks."""
-    return tuple(sorted(settings, key=lambda one: (len(one.job), one.job, one.rank or 0)))
+    return tuple(sorted(settings, key=lambda setting: (len(setting.job), setting.job, setting.rank or 0)))
 
 
 def levels_of(settings: Sequence[Setting]) -> dict[str, int]:
     """The service level of each host that has one of its own."""
-    return {host: one.level for one in settings for host in one.hosts}
+    return {host: setting.level for setting in settings for host in setting.hosts}
 
 
 def weights_of(settings: Sequence[Setting]) -> dict[int, float]:
     """The relative weight of each service level for which settings have one."""
-    return {one.level: one.weight for one in settings if one.weight is not None}
+    return {setting.level: setting.weight for setting in settings if setting.weight is not None}
 
 
 def running(command: Sequence[str], timeout_s: float) -> dict[str, SlurmJob]:

@@ -79,11 +79,11 @@ class Entry:
     def written(self) -> dict[str, Any]:
         """As JSON."""
         gain = None if self.gain is None else _interval(self.gain)
-        settings, before = ([one.written() for one in of] for of in (self.settings, self.before))
+        settings, before = ([setting.written() for setting in of] for of in (self.settings, self.before))
         effects = {job: _interval(effect) for job, effect in self.effects.items()}
-        found = {"id": self.id, "at": self.at, "backend": self.backend, "kind": self.kind, "state": self.state}
-        found |= {"jobs": list(self.jobs), "settings": settings, "before": before, "reason": self.reason}
-        return found | {"gain": gain, "effects": effects, "written_at": self.written_at, "error": self.error}
+        record = {"id": self.id, "at": self.at, "backend": self.backend, "kind": self.kind, "state": self.state}
+        record |= {"jobs": list(self.jobs), "settings": settings, "before": before, "reason": self.reason}
+        return record | {"gain": gain, "effects": effects, "written_at": self.written_at, "error": self.error}
 
 
 class Journal:
@@ -152,14 +152,14 @@ class Journal:
         now = self._clock()
         row = (now, backend, kind, state, json.dumps(list(jobs)), _dump(settings), _dump(before), reason)
         with self._transaction():
-            found = self._data.execute(
+            number = self._data.execute(
                 "INSERT INTO decisions (at, backend, kind, state, jobs, settings, before, reason, gain, gain_low, "
                 "gain_high, effects) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (*row, *interval, json.dumps(shown)),
             ).lastrowid
-            assert found is not None, "of a row that was inserted"
-            self._step(found, state, reason, now)
-        return found
+            assert number is not None, "of a row that was inserted"
+            self._step(number, state, reason, now)
+        return number
 
     def moved(self, decision: int, state: str, note: str = "", old: str | None = None) -> None:
         """A change has reached a state; ``old`` comes with ``writing``."""
@@ -185,8 +185,8 @@ class Journal:
 
     def in_force(self, backend: str) -> Settings:
         """The settings of the last change that was verified."""
-        found = self._select("backend = ? AND state = 'verified' ORDER BY id DESC LIMIT 1", (backend,))
-        return found[0].settings if found else ()
+        entries = self._select("backend = ? AND state = 'verified' ORDER BY id DESC LIMIT 1", (backend,))
+        return entries[0].settings if entries else ()
 
     def changes_since(self, backend: str, at: float) -> list[float]:
         """When changes were written, from an instant on, s since 1970, the first one first."""
@@ -200,8 +200,10 @@ class Journal:
     def began(self, job: SlurmJob) -> None:
         """A job is known to run."""
         values = (job.id, self._clock(), json.dumps(job.written()))
-        words = "INSERT INTO jobs (id, began, job) VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET job = excluded.job"
-        self._data.execute(words, values)
+        statement = (
+            "INSERT INTO jobs (id, began, job) VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET job = excluded.job"
+        )
+        self._data.execute(statement, values)
 
     def ended(self, job: str) -> None:
         """A job does not run any more."""
@@ -273,7 +275,7 @@ class Status:
             "at": self.at,
             "doing": self.doing,
             "jobs": [job.written() for job in self.jobs.values()],
-            "settings": [one.written() for one in self.settings],
+            "settings": [setting.written() for setting in self.settings],
             "decisions": [entry.written() for entry in self.decisions],
         }
 
@@ -336,7 +338,7 @@ def _entries(data: sqlite3.Connection, where: str, values: Sequence[object]) -> 
 
 
 def _dump(settings: Settings) -> str:
-    return json.dumps([one.written() for one in settings])
+    return json.dumps([setting.written() for setting in settings])
 
 
 def _interval(of: Estimate) -> list[float | None]:

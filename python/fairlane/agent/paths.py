@@ -22,6 +22,6 @@ def journal_of(file: Path) -> Path:
     document = Document.read(file)
     path = document.data.get("journal")
     if not isinstance(path, str):
-        words = "missing" if path is None else "is not a path"
-        raise ScenarioError(document.locate(Problem("journal", words, path, "a path"), ("journal",)))
+        message = "missing" if path is None else "is not a path"
+        raise ScenarioError(document.locate(Problem("journal", message, path, "a path"), ("journal",)))
     return document.folder / path

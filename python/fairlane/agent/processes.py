@@ -26,12 +26,12 @@ class Hosts:
 
     def of(self, node: str) -> str:
         """The host of a node; raises ``ScenarioError`` if the fabric does not have it."""
-        found = self.named(node)
-        if found not in self._known:
+        host = self.named(node)
+        if host not in self._known:
             names = self.fabric.host_names
-            problem = Problem.unknown("slurm.hosts", "host of the fabric", found, names[:20], found)
+            problem = Problem.unknown("slurm.hosts", "host of the fabric", host, names[:20], host)
             raise ScenarioError(problem)
-        return found
+        return host
 
 
 @dataclass(frozen=True)
@@ -50,31 +50,33 @@ def units_of(
 
     A job is left out while a rank below its highest is missing, and if it has an endpoint that another job has too.
     """
-    found: dict[str, tuple[Unit, ...]] = {}
+    units_by_job: dict[str, tuple[Unit, ...]] = {}
     left_out: dict[str, str] = {}
-    by_job = groupby(sorted(processes, key=lambda one: (one.job, one.rank)), lambda one: one.job)
+    by_job = groupby(sorted(processes, key=lambda process: (process.job, process.rank)), lambda process: process.job)
     for job, group in by_job:
-        own = list(group)
-        ranks = [one.rank for one in own]
+        members = list(group)
+        ranks = [process.rank for process in members]
         if missing := sorted(set(range(ranks[-1] + 1)) - set(ranks)):
             left_out[job] = f"no progress of rank {missing[0]} is known"
             continue
         try:
-            found[job] = tuple(_units(own, hosts, backend))
+            units_by_job[job] = tuple(_units(members, hosts, backend))
         except ScenarioError as error:
             left_out[job] = str(error).splitlines()[0]
-    owners = Counter(unit.endpoint for units in found.values() for unit in units)
-    for job, units in list(found.items()):
+    owners = Counter(unit.endpoint for units in units_by_job.values() for unit in units)
+    for job, units in list(units_by_job.items()):
         if shared := [unit.endpoint for unit in units if owners[unit.endpoint] > 1]:
             left_out[job] = f"shares {shared[0]} with another job: a level set for one would apply to both"
-            del found[job]
-    return found, left_out
+            del units_by_job[job]
+    return units_by_job, left_out
 
 
 def _units(processes: list[Progress], hosts: Hosts, backend: Backend) -> list[Unit]:
     units = []
-    for node, group in groupby(sorted(processes, key=lambda one: (one.host, one.rank)), lambda one: one.host):
-        ranks = [one.rank for one in group]
+    for node, group in groupby(
+        sorted(processes, key=lambda process: (process.host, process.rank)), lambda process: process.host
+    ):
+        ranks = [process.rank for process in group]
         endpoints = backend.endpoints(hosts.of(node), len(ranks))
         if len(endpoints) == len(ranks):
             units += [Unit(name, (rank,)) for name, rank in zip(endpoints, ranks, strict=True)]

@@ -72,7 +72,7 @@ class Snapshot:
     @property
     def by_rank(self) -> dict[Key, Progress]:
         """The processes by job and rank."""
-        return {(one.job, one.rank): one for one in self.processes}
+        return {(process.job, process.rank): process for process in self.processes}
 
 
 def read(
@@ -130,17 +130,17 @@ def own_directories(environment: Mapping[str, str]) -> list[Path]:
     """Where processes have their pages by default: of this user, or of all users for root."""
     given = environment.get("FAIRLANE_PROGRESS_DIR")
     if os.geteuid() == 0:
-        found = [*Path("/dev/shm").glob("fairlane-[0-9]*"), *Path("/run/user").glob("*/fairlane")]
+        folders = [*Path("/dev/shm").glob("fairlane-[0-9]*"), *Path("/run/user").glob("*/fairlane")]
     else:
-        found = [Path(f"/dev/shm/fairlane-{os.geteuid()}")]
+        folders = [Path(f"/dev/shm/fairlane-{os.geteuid()}")]
         if runtime := environment.get("XDG_RUNTIME_DIR"):
-            found.append(Path(runtime, "fairlane"))
-    return sorted({*found, *([Path(given).resolve()] if given else [])})
+            folders.append(Path(runtime, "fairlane"))
+    return sorted({*folders, *([Path(given).resolve()] if given else [])})
 
 
 def scan(directories: Sequence[Path]) -> Snapshot:
     """Reads the pages in directories of this host. Symbolic links, which a user could turn elsewhere, are skipped."""
-    found: list[Progress] = []
+    processes: list[Progress] = []
     skipped: list[Skipped] = []
     for directory in directories:
         try:
@@ -153,18 +153,20 @@ def scan(directories: Sequence[Path]) -> Snapshot:
         try:
             for name, outcome in _pages(folder):
                 if isinstance(outcome, Progress):
-                    found.append(outcome)
+                    processes.append(outcome)
                 else:
                     skipped.append(Skipped(str(directory / name), outcome))
         finally:
             os.close(folder)
     # A rank is one process: the one that was there first.
     ranks: dict[Key, Progress] = {}
-    for one in sorted(found, key=lambda one: (one.job, one.rank, one.started, one.pid)):
-        first = ranks.setdefault((one.job, one.rank), one)
-        if first is not one:
-            words = f"process {one.pid} has job {one.job} and rank {one.rank} too, like process {first.pid}"
-            skipped.append(Skipped(f"/proc/{one.pid}", words))
+    for process in sorted(processes, key=lambda process: (process.job, process.rank, process.started, process.pid)):
+        first = ranks.setdefault((process.job, process.rank), process)
+        if first is not process:
+            message = (
+                f"process {process.pid} has job {process.job} and rank {process.rank} too, like process {first.pid}"
+            )
+            skipped.append(Skipped(f"/proc/{process.pid}", message))
     return Snapshot(layout.host_name(os.environ), time.monotonic(), tuple(ranks.values()), tuple(skipped))
 
 
@@ -261,8 +263,8 @@ def _text(process: int, name: str) -> bytes:
 
 def slurm_job(control_groups: bytes) -> str | None:
     """The job of a process by ``/proc/PID/cgroup``, which users cannot choose; None if Slurm has made none."""
-    found = _SLURM_JOB.search(control_groups)
-    return found[1].decode() if found else None
+    match = _SLURM_JOB.search(control_groups)
+    return match[1].decode() if match else None
 
 
 def _parsed(source: str, text: str) -> Snapshot:

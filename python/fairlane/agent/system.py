@@ -46,8 +46,8 @@ def call(command: Sequence[str], timeout_s: float, error: type[FairlaneError], g
     except (OSError, ValueError) as reason:  # a ValueError is a NUL in a word
         raise error(f"{shown}: cannot be started: {getattr(reason, 'strerror', None) or reason}") from None
     if done.returncode:
-        words = (done.stderr.strip() or done.stdout.strip() or "no message")[:_MOST_SHOWN]
-        raise error(f"{shown}: ended with code {done.returncode}: {words}")
+        message = (done.stderr.strip() or done.stdout.strip() or "no message")[:_MOST_SHOWN]
+        raise error(f"{shown}: ended with code {done.returncode}: {message}")
     return done.stdout
 
 
@@ -159,9 +159,9 @@ class LocalServer:
         except (LookupError, OSError) as error:
             self._server.server_close()
             self.path.unlink(missing_ok=True)
-            words = "no such group" if isinstance(error, LookupError) else error.strerror or str(error)
+            message = "no such group" if isinstance(error, LookupError) else error.strerror or str(error)
             key = self._keys[1]
-            raise AgentError(f'{key} = "{self.group}": {self.path} cannot be given to it: {words}') from None
+            raise AgentError(f'{key} = "{self.group}": {self.path} cannot be given to it: {message}') from None
         self.path.chmod(_GROUP_MODE)
 
     def __exit__(self, *_: object) -> None:

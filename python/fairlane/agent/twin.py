@@ -85,27 +85,27 @@ class Twin:
         for job in jobs.values():
             for node in job.nodes:
                 owners.setdefault(self._hosts.named(node), []).append(job.id)
-        found, left_out = [], {}
+        models, left_out = [], {}
         for job in jobs.values():
             try:
-                found.append(self._modelled(job, owners))
+                models.append(self._modelled(job, owners))
             except FairlaneError as error:
                 left_out[job.id] = str(error).splitlines()[0]
-        return found, left_out
+        return models, left_out
 
     def _modelled(self, job: SlurmJob, owners: Mapping[str, Sequence[str]]) -> TwinJob:
         """One job; raises ``ScenarioError`` if it cannot be simulated."""
-        profile = next((one for one in self._config.profile if one.fits(job)), None)
+        profile = next((profile for profile in self._config.profile if profile.fits(job)), None)
         if profile is None:
             raise ScenarioError(Problem("", "no profile fits it"))
         hosts = tuple(self._hosts.of(node) for node in job.nodes)
         for host in hosts:
             if others := [other for other in owners[host] if other != job.id]:
-                words = f"shares host {host} with job {others[0]}: a level set for one would apply to both"
-                raise ScenarioError(Problem("", words))
-        one = TwinJob(job, hosts, profile)
-        self._table(one)  # raises for a trace, samples of counters, or ranks that do not fit
-        return one
+                message = f"shares host {host} with job {others[0]}: a level set for one would apply to both"
+                raise ScenarioError(Problem("", message))
+        modelled = TwinJob(job, hosts, profile)
+        self._table(modelled)  # raises for a trace, samples of counters, or ranks that do not fit
+        return modelled
 
     def update(self, jobs: Sequence[TwinJob], settings: Settings, deadline: float = inf) -> None:
         """Makes it simulate these jobs with these settings. The same jobs go on from where they are.
@@ -113,7 +113,7 @@ class Twin:
         Raises ``ScenarioError``, ``BuildError`` or ``RunError`` if they cannot be simulated, and ``AgentError`` if that
         takes until after the deadline, of ``time.monotonic``.
         """
-        levels = {one.job: one.level for one in settings}
+        levels = {simulation.job: simulation.level for simulation in settings}
         twin = self._config.twin
         if tuple(jobs) != self._jobs or not self._replicates:
             self._jobs, self._replicates = (), []
@@ -121,25 +121,27 @@ class Twin:
             for number in range(twin.replicates):
                 made.append(self._warmed_up(jobs, levels, number))
                 if self._clock() > deadline:
-                    words = f"{number + 1} of {plural(twin.replicates, 'simulation')} warmed up within twin.time_limit"
-                    raise AgentError(words)
+                    message = (
+                        f"{number + 1} of {plural(twin.replicates, 'simulation')} warmed up within twin.time_limit"
+                    )
+                    raise AgentError(message)
             self._jobs, self._levels, self._replicates = tuple(jobs), levels, made
             return
         changed = [job for job in self._names() if levels.get(job) != self._levels.get(job)]
         if changed:
-            for one in self._replicates:
+            for simulation in self._replicates:
                 for job in changed:
-                    one.set_job_service_level(job, levels.get(job))
-                one.run_for(twin.warm_up)
+                    simulation.set_job_service_level(job, levels.get(job))
+                simulation.run_for(twin.warm_up)
         self._levels = levels
 
     def candidates(self) -> list[Candidate]:
         """Every change of one job's level; of the jobs with the most hosts first, at most ``policy.max_candidates``."""
-        found = []
-        for one in sorted(self._jobs, key=lambda one: (-len(one.hosts), one.job.id)):
-            now = self._levels.get(one.job.id)
-            found += [Candidate(one.job.id, level) for level in (None, *self._config.policy.levels) if level != now]
-        return found[: self._config.policy.max_candidates]
+        changes = []
+        for job in sorted(self._jobs, key=lambda job: (-len(job.hosts), job.job.id)):
+            now = self._levels.get(job.job.id)
+            changes += [Candidate(job.job.id, level) for level in (None, *self._config.policy.levels) if level != now]
+        return changes[: self._config.policy.max_candidates]
 
     def predict(self, candidates: Sequence[Candidate], deadline: float = inf) -> list[Prediction]:
         """What each candidate is predicted to change. Raises ``RunError`` if a simulation cannot go on.
@@ -149,21 +151,21 @@ class Twin:
         if not candidates or not self._jobs:
             return []
         baselines = [self._ahead(simulation, None) for simulation in self._replicates]
-        found: list[Prediction] = []
+        predictions: list[Prediction] = []
         for candidate in candidates:
             changes: list[dict[str, float]] = []
             for simulation, baseline in zip(self._replicates, baselines, strict=True):
                 if self._clock() > deadline:
-                    return found
+                    return predictions
                 ahead = self._ahead(simulation, candidate)
                 pairs = {job: _change(baseline[job], ahead[job]) for job in baseline}
                 changes.append({job: change for job, change in pairs.items() if change is not None})
             made = _prediction(candidate, changes, self._names())
-            found += [] if made is None else [made]
-        return found
+            predictions += [] if made is None else [made]
+        return predictions
 
     def _names(self) -> list[str]:
-        return [one.job.id for one in self._jobs]
+        return [job.job.id for job in self._jobs]
 
     def _warmed_up(self, jobs: Sequence[TwinJob], levels: Mapping[str, int], number: int) -> Simulation:
         """One replicate after the warm-up."""
@@ -177,9 +179,9 @@ class Twin:
     def _scenario(self, jobs: Sequence[TwinJob], levels: Mapping[str, int], seed: int) -> Scenario:
         config = self._config
         tables = []
-        for one in jobs:
-            begin = stream(seed, Purpose.VARIANT, int(one.job.id)).integers(config.twin.warm_up // 2 + 1)
-            tables.append({**self._table(one), "start": f"{int(begin)} ps", "service_level": levels.get(one.job.id)})
+        for job in jobs:
+            begin = stream(seed, Purpose.VARIANT, int(job.job.id)).integers(config.twin.warm_up // 2 + 1)
+            tables.append({**self._table(job), "start": f"{int(begin)} ps", "service_level": levels.get(job.job.id)})
         qos = config.qos
         if qos.sl2vl is None and qos.service_levels is None:
             qos = qos.model_copy(update={"service_levels": 1 + max(qos.default, *config.policy.levels)})
@@ -195,33 +197,33 @@ class Twin:
                 jobs=tables,
             )
 
-    def _table(self, one: TwinJob) -> dict[str, Any]:
+    def _table(self, job: TwinJob) -> dict[str, Any]:
         """The job's table in the twin's scenario."""
-        profile, nodes = one.profile, len(one.hosts)
+        profile, nodes = job.profile, len(job.hosts)
         ranks = nodes * profile.ranks_per_host if profile.trace is None else int(profile.trace.describe()["ranks"])
         needed = -(-ranks // profile.ranks_per_host)
         if needed > nodes:
             held = nodes * profile.ranks_per_host
-            words = f"the trace of job {one.job.id} has {ranks} ranks, and its nodes hold {held}"
-            raise ScenarioError(Problem("profile.ranks_per_host", words, profile.ranks_per_host))
+            message = f"the trace of job {job.job.id} has {ranks} ranks, and its nodes hold {held}"
+            raise ScenarioError(Problem("profile.ranks_per_host", message, profile.ranks_per_host))
         if profile.workload is not None and (wrong := profile.workload.problem_with(ranks)):
             raise ScenarioError(Problem("profile.workload", f"has {plural(ranks, 'rank')} in this job", allowed=wrong))
-        placement = {"hosts": list(one.hosts[:needed]), "ranks_per_host": profile.ranks_per_host}
-        table: dict[str, Any] = {"name": one.job.id, "placement": placement}
+        placement = {"hosts": list(job.hosts[:needed]), "ranks_per_host": profile.ranks_per_host}
+        table: dict[str, Any] = {"name": job.job.id, "placement": placement}
         if profile.trace is not None:
             return {**table, "trace": profile.trace}
-        return {**table, "ranks": ranks, "workload": self._workload(one)}
+        return {**table, "ranks": ranks, "workload": self._workload(job)}
 
-    def _workload(self, one: TwinJob) -> Any:
-        profile = one.profile
+    def _workload(self, job: TwinJob) -> Any:
+        profile = job.profile
         if profile.counters is None:
             return profile.workload
-        numbers = self.fabric.host_numbers(list(one.hosts))
+        numbers = self.fabric.host_numbers(list(job.hosts))
         bandwidth = float(self.fabric.bandwidths_of_hosts()[numbers].mean())
-        load = load_of(read_rates(profile.counters), one.hosts, bandwidth, profile.counters)
+        load = load_of(read_rates(profile.counters), job.hosts, bandwidth, profile.counters)
         if load <= 0:
-            words = f"the hosts of job {one.job.id} sent nothing"
-            raise ScenarioError(Problem.of_file(profile.counters, words, allowed="samples from while it runs"))
+            message = f"the hosts of job {job.job.id} sent nothing"
+            raise ScenarioError(Problem.of_file(profile.counters, message, allowed="samples from while it runs"))
         return {"name": "open_loop", "load": load, "message_size": f"{profile.message_size} B"}
 
     def _ahead(self, simulation: Simulation, candidate: Candidate | None) -> dict[str, _Seen]:
@@ -233,12 +235,12 @@ class Twin:
         begin = fork.now
         fork.run_for(self._config.twin.horizon)
         reached, after = milestones(Work.of(fork.engine)), _latencies(fork)
-        found = {}
+        seen = {}
         for number, job in enumerate(fork.scenario.jobs):
             times = _since(reached[number], begin) if job.iterates else None
             count, total = (now - then for now, then in zip(after[number], before[number], strict=True))
-            found[job.name] = _Seen(times, total / count if count and not job.iterates else None)
-        return found
+            seen[job.name] = _Seen(times, total / count if count and not job.iterates else None)
+        return seen
 
 
 def _latencies(simulation: Simulation) -> list[tuple[float, float]]:
@@ -246,16 +248,16 @@ def _latencies(simulation: Simulation) -> list[tuple[float, float]]:
     table = simulation.table("latency").filter(pl.col("of") == "message")
     total = (pl.col("count") * pl.col("mean_ps")).sum().alias("total")
     sums = table.group_by("job").agg(pl.col("count").sum(), total)
-    found = {job: (float(count), float(latency)) for job, count, latency in sums.iter_rows()}
-    return [found.get(number, (0.0, 0.0)) for number in range(len(simulation.jobs))]
+    by_job = {job: (float(count), float(latency)) for job, count, latency in sums.iter_rows()}
+    return [by_job.get(number, (0.0, 0.0)) for number in range(len(simulation.jobs))]
 
 
-def _since(found: Milestones, begin: int) -> Milestones:
+def _since(milestones: Milestones, begin: int) -> Milestones:
     """The iterations that were completed after an instant, with times from it."""
-    before = sum(time <= begin for time in found.times)
-    times = [time - begin for time in found.times[before:]]
-    ended = None if found.ended is None else found.ended - begin
-    return Milestones(found.stride, times, found.stride * len(times), ended)
+    before = sum(time <= begin for time in milestones.times)
+    times = [time - begin for time in milestones.times[before:]]
+    ended = None if milestones.ended is None else milestones.ended - begin
+    return Milestones(milestones.stride, times, milestones.stride * len(times), ended)
 
 
 def _change(baseline: _Seen, ahead: _Seen) -> float | None:
@@ -274,18 +276,18 @@ def _prediction(
     candidate: Candidate, replicates: Sequence[Mapping[str, float]], jobs: Sequence[str]
 ) -> Prediction | None:
     """The estimates over replicates; None if no job did anything."""
-    means = [sum(one.values()) / len(one) for one in replicates if one]
+    means = [sum(effects.values()) / len(effects) for effects in replicates if effects]
     gain = independent(means)
     if gain is None:
         return None
-    everywhere = [job for job in jobs if all(job in one for one in replicates)]
+    everywhere = [job for job in jobs if all(job in effects for effects in replicates)]
     unknown = tuple(job for job in jobs if job not in everywhere)
     return Prediction(candidate, gain, dict(_effects(replicates)), unknown)
 
 
 def _effects(replicates: Sequence[Mapping[str, float]]) -> Iterator[tuple[str, Estimate]]:
-    for job in dict.fromkeys(job for one in replicates for job in one):
-        estimate = independent([one[job] for one in replicates if job in one])
+    for job in dict.fromkeys(job for effects in replicates for job in effects):
+        estimate = independent([effects[job] for effects in replicates if job in effects])
         if estimate is not None:
             yield job, estimate
 
@@ -301,8 +303,8 @@ def read_rates(file: Path) -> dict[str, float]:
     try:
         table = pl.read_csv(file, schema_overrides={"time_s": pl.Float64, "host": pl.String, "sent_bytes": pl.Float64})
     except (OSError, pl.exceptions.PolarsError) as error:
-        words = f"cannot be read as CSV: {str(error).partition(chr(10))[0]}"
-        raise ScenarioError(Problem.of_file(file, words, allowed=f"columns {', '.join(COLUMNS)}")) from None
+        message = f"cannot be read as CSV: {str(error).partition(chr(10))[0]}"
+        raise ScenarioError(Problem.of_file(file, message, allowed=f"columns {', '.join(COLUMNS)}")) from None
     if lacking := [name for name in COLUMNS if name not in table.columns]:
         raise ScenarioError(Problem.of_file(file, f"has no column {lacking[0]}", allowed=", ".join(COLUMNS)))
     table = table.drop_nulls(COLUMNS).sort("time_s")
@@ -311,8 +313,8 @@ def read_rates(file: Path) -> dict[str, float]:
     rates: dict[str, float] = {}
     for host, seconds, sent, least in found.select("host", "time_s", "sent_bytes", "least").iter_rows():
         if not seconds or (least is not None and least < 0):
-            words = "has one sample only" if not seconds else "has a counter that goes back"
-            raise ScenarioError(Problem.of_file(file, f"host {host}: {words}", allowed="two samples that grow"))
+            message = "has one sample only" if not seconds else "has a counter that goes back"
+            raise ScenarioError(Problem.of_file(file, f"host {host}: {message}", allowed="two samples that grow"))
         rates[host] = sent / seconds
     return rates
 
@@ -328,6 +330,8 @@ def load_of(rates: Mapping[str, float], hosts: Sequence[str], bandwidth: float, 
         raise ScenarioError(unknown.at(str(file), None))
     load = sum(rates[host] for host in hosts) * 8 / (bandwidth * len(hosts))
     if load > 1:
-        words = f"its hosts sent {load:.2f} times what their links can carry"
-        raise ScenarioError(Problem.of_file(file, words, allowed="counters in bytes, and the bandwidth of the fabric"))
+        message = f"its hosts sent {load:.2f} times what their links can carry"
+        raise ScenarioError(
+            Problem.of_file(file, message, allowed="counters in bytes, and the bandwidth of the fabric")
+        )
     return load

@@ -58,8 +58,8 @@ class Watch(ABC):
         self._config, self._journal, self._events, self._report = config, journal, events, report
         self._backend: Backend = config.backend if apply else DryRun()
         if apply and isinstance(config.backend, DryRun):
-            words = "names nothing that a setting could be carried out by"
-            raise ScenarioError(Problem("backend", words, "dry_run", "another one of fairlane list backends"))
+            message = "names nothing that a setting could be carried out by"
+            raise ScenarioError(Problem("backend", message, "dry_run", "another one of fairlane list backends"))
         if isinstance(self._backend, DryRun):
             self._backend.keep_in(config.journal.with_name(f"{config.journal.name}.dry-run.json"))
         self._hosts = Hosts(config)
@@ -121,7 +121,9 @@ class Watch(ABC):
     def _still_valid(self, jobs: Mapping[str, SlurmJob], settings: Settings) -> Settings:
         """The settings of jobs that still run on the same hosts."""
         return ordered(
-            one for one in settings if one == NEUTRAL or (one.job in jobs and self._is_on(jobs[one.job], one))
+            setting
+            for setting in settings
+            if setting == NEUTRAL or (setting.job in jobs and self._is_on(jobs[setting.job], setting))
         )
 
     def _is_on(self, job: SlurmJob, setting: Setting) -> bool:
@@ -151,7 +153,7 @@ class Watch(ABC):
             return False
         self._doing(f"carries out decision {number}")
         done = perform(self._journal, self._backend, number)
-        shown = ", ".join(one.shown for one in plan.settings if one.hosts) or "no job has a level"
+        shown = ", ".join(setting.shown for setting in plan.settings if setting.hosts) or "no job has a level"
         if done:
             self._report(f"decision {number}: {would}{shown}. {plan.reason}")
             for line in _effects(chosen):
@@ -171,15 +173,15 @@ class Watch(ABC):
         """Compares the known jobs with Slurm's. Raises ``AgentError`` if Slurm does not answer."""
         self._polled = time.monotonic()
         slurm = self._config.slurm
-        found, known = running(slurm.squeue, slurm.timeout * PS), self._journal.jobs()
+        queue, known = running(slurm.squeue, slurm.timeout * PS), self._journal.jobs()
         self._answers = True
-        for job in found.values():
+        for job in queue.values():
             if job != known.get(job.id):
                 self._journal.began(job)
-        for number in known.keys() - found.keys():
+        for number in known.keys() - queue.keys():
             self._journal.ended(number)
         settings = self._journal.in_force(self._backend.name)
-        if self._still_valid(found, settings) != settings or self._backend.in_force() != levels_of(settings):
+        if self._still_valid(queue, settings) != settings or self._backend.in_force() != levels_of(settings):
             self._changed()
 
     def _poll_again(self) -> None:

@@ -72,7 +72,7 @@ def plan(
     folder = folder_of(paper)
     only = [only] if isinstance(only, str) else only
     names = [claim.id for claim in folder.claims]
-    if unknown := [one for one in only if one not in names]:
+    if unknown := [name for name in only if name not in names]:
         raise ScenarioError(Problem.unknown("--only", f"claim of {folder.name}", unknown[0], names, unknown[0]))
     for option, value in (("--placements", placements), ("--periods", periods)):
         if value is not None and value < 1:
@@ -87,8 +87,8 @@ def plan(
     options = Options(quick, placements, periods, also, variant, first_replicate, deciding)
     if refused := sorted(options.given - {*folder.paper.options}):
         allowed = ["only", "quick", "out", "resume", "workers", "dask", *sorted(folder.paper.options)]
-        words = ", ".join(f"--{option}" for option in allowed)
-        raise ScenarioError(Problem(f"--{refused[0]}", f"{folder.name} has no such option", allowed=words))
+        message = ", ".join(f"--{option}" for option in allowed)
+        raise ScenarioError(Problem(f"--{refused[0]}", f"{folder.name} has no such option", allowed=message))
     check_outputs(folder)
     return plan_of(folder, [claim for claim in folder.claims if claim.id in wanted], options)
 
@@ -108,8 +108,8 @@ def check_replicates(replicates: int, cpu_hours: float | None, first: int = 1, *
     if cpu_hours is not None and not (cpu_hours > 0 and isfinite(cpu_hours)):
         raise ScenarioError(Problem("--cpu-hours", "out of range", cpu_hours, "a number above 0"))
     if cpu_hours is not None and replicates <= 1:
-        words = "limits replicates after the first, and there are none"
-        raise ScenarioError(Problem("--cpu-hours", words, cpu_hours, "with --replicates 2 or more"))
+        message = "limits replicates after the first, and there are none"
+        raise ScenarioError(Problem("--cpu-hours", message, cpu_hours, "with --replicates 2 or more"))
 
 
 def reproduce(
@@ -160,9 +160,9 @@ def conclude(
     folder.mkdir(parents=True, exist_ok=True)
     first = judge(chosen, outcome) if replicates else nothing(chosen)
     limit_s = None if cpu_hours is None else cpu_hours * HOUR_S
-    found = repeat(chosen, outcome, first, executor, replicates, limit_s, others)
+    replication = repeat(chosen, outcome, first, executor, replicates, limit_s, others)
     kept = executor.store
-    tasks = [done.task for of in (outcome.done, *found.done.values()) for done in of.values()]
+    tasks = [done.task for of in (outcome.done, *replication.done.values()) for done in of.values()]
     unused = len(kept.digests() - {kept.key(task) for task in tasks}) if kept else 0
-    reproduced = Reproduction(chosen, outcome, first, kept.damaged if kept else (), unused, found)
+    reproduced = Reproduction(chosen, outcome, first, kept.damaged if kept else (), unused, replication)
     return replace(reproduced, not_written=store(reproduced, folder))

@@ -67,17 +67,17 @@ class Derivation:
         """Calls the function; its tables are text, with all their types. Raises ``Problems`` if it does not work."""
         function = self.method.function()
         try:
-            found = function(self.tables)
+            returned = function(self.tables)
         except (FairlaneError, QueryError, Problems):
             raise
         except Exception as error:
-            words = f"{self.method.name} fails at {_place(error, self.method.file)}: {type(error).__name__}: {error}"
-            raise Problems(Problem("", words)) from error
-        tables = dict(found) if isinstance(found, Mapping) else {"": found}
+            message = f"{self.method.name} fails at {_place(error, self.method.file)}: {type(error).__name__}: {error}"
+            raise Problems(Problem("", message)) from error
+        tables = dict(returned) if isinstance(returned, Mapping) else {"": returned}
         for table in tables.values():
             if not isinstance(table, pl.DataFrame):
-                words = f"{self.method.name} returns {type(table).__name__}"
-                raise Problems(Problem("", words, allowed="a data frame of Polars, or several by name"))
+                message = f"{self.method.name} returns {type(table).__name__}"
+                raise Problems(Problem("", message, allowed="a data frame of Polars, or several by name"))
         return {"tables": {str(name): _text(table) for name, table in tables.items()}}
 
 
@@ -90,33 +90,33 @@ class Deriving:
         self.cpu_s = 0.0
         """Processor time of functions, s, whenever they were called."""
 
-    def derive(self, one: Derived) -> dict[str, pl.DataFrame]:
+    def derive(self, table: Derived) -> dict[str, pl.DataFrame]:
         """A table, or several, by name.
 
         Raises ``QueryError``, ``ScenarioError`` if a function does not work, and ``ResultsError`` if an answer cannot
         be stored.
         """
-        if one.call is None:
-            assert one.sql is not None, "a table has a query or a function"
-            return {one.name: self._tables.ask(one.sql)}
+        if table.call is None:
+            assert table.sql is not None, "a table has a query or a function"
+            return {table.name: self._tables.ask(table.sql)}
         try:
-            found = self._called(Derivation(self._folder, method_of(self._folder, one.call), self._tables))
+            outcome = self._called(Derivation(self._folder, method_of(self._folder, table.call), self._tables))
         except Problems as problems:
-            file, key = str(self._folder.path / "paper.toml"), f"table {one.name}: call"
-            raise ScenarioError(replace(it.at(file, None), key=key) for it in problems.problems) from problems
-        self.cpu_s += found.cpu
-        assert found.answer is not None, "a function that fails raises"
-        return {name or one.name: _table(text) for name, text in found.answer["tables"].items()}
+            file, key = str(self._folder.path / "paper.toml"), f"table {table.name}: call"
+            raise ScenarioError(replace(problem.at(file, None), key=key) for problem in problems.problems) from problems
+        self.cpu_s += outcome.cpu
+        assert outcome.answer is not None, "a function that fails raises"
+        return {name or table.name: _table(text) for name, text in outcome.answer["tables"].items()}
 
     def _called(self, task: Derivation) -> Outcome:
-        found = self._store.get(task) if self._store else None
-        if found is None:
+        outcome = self._store.get(task) if self._store else None
+        if outcome is None:
             begun = time.process_time()
             answer = task.compute(Stopwatch())
-            found = Outcome(answer, cpu=time.process_time() - begun)
+            outcome = Outcome(answer, cpu=time.process_time() - begun)
             if self._store:
-                self._store.keep(task, found)
-        return found
+                self._store.keep(task, outcome)
+        return outcome
 
 
 def _place(error: BaseException, file: Path) -> str:
@@ -137,31 +137,31 @@ def _table(text: str) -> pl.DataFrame:
 
 def tables_digest(tables: Database) -> str:
     """The same for the same tables: names, columns, types, and rows in their order."""
-    found = sha256()
+    digest = sha256()
     known = tables.ask("SELECT table_schema, table_name FROM information_schema.tables ORDER BY ALL")
     for schema, name in known.iter_rows():
         content = BytesIO()
         tables.ask(f'SELECT * FROM "{schema}"."{name}"').rechunk().write_ipc(content)
-        found.update(f"{schema}\0{name}\0".encode())
-        found.update(sha256(content.getbuffer()).digest())
-    return found.hexdigest()
+        digest.update(f"{schema}\0{name}\0".encode())
+        digest.update(sha256(content.getbuffer()).digest())
+    return digest.hexdigest()
 
 
 def files_digest(folder: Path, files: Iterable[Path]) -> str:
     """A digest of files in a folder, but for compiled Python: their paths seen from there, and what is in them."""
-    found = sha256()
+    digest = sha256()
     for path in sorted(path for path in files if path.is_file() and path.suffix != ".pyc"):
-        found.update(f"{path.relative_to(folder).as_posix()}\0".encode())
-        found.update(sha256(path.read_bytes()).digest())
-    return found.hexdigest()[:16]
+        digest.update(f"{path.relative_to(folder).as_posix()}\0".encode())
+        digest.update(sha256(path.read_bytes()).digest())
+    return digest.hexdigest()[:16]
 
 
 def _libraries() -> dict[str, str]:
     """The versions of the libraries that are installed."""
-    found = {}
+    versions = {}
     for name in LIBRARIES:
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:  # of an extra
             continue
-    return found
+    return versions

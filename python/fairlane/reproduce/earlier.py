@@ -43,7 +43,7 @@ def known(files: Sequence[Path], plan: Plan, *, running: bool) -> dict[str, dict
     not have, or if numbers of scaled and of full experiments would be judged together: of several files, or of a file
     and of the plan if that is ``running``.
     """
-    found: dict[str, dict[str, dict[int, Judged]]] = {}
+    replicates_by_claim: dict[str, dict[str, dict[int, Judged]]] = {}
     names = [claim.id for claim in plan.folder.claims]
     variants = ["", *plan.folder.paper.variant]
     for path in files:
@@ -57,18 +57,22 @@ def known(files: Sequence[Path], plan: Plan, *, running: bool) -> dict[str, dict
         for claim in plan.claims:
             parts = table.filter(claim=claim.id).group_by(VARIANT, "replicate", maintain_order=True)
             for (variant, number), part in parts:
-                of = found.setdefault(str(variant), {}).setdefault(claim.id, {})
+                of = replicates_by_claim.setdefault(str(variant), {}).setdefault(claim.id, {})
                 rows = part.rows(named=True)
                 findings = [_finding(path, claim, row) for row in rows]
                 judged = Judged(claim, findings, (), rows[0]["scaled"], rows[0]["simulator"])
                 planned = running and variant == (plan.options.variant or "")
-                scaled = plan.scales(claim) if planned else next((one.scaled for one in of.values()), judged.scaled)
+                scaled = (
+                    plan.scales(claim)
+                    if planned
+                    else next((replicate.scaled for replicate in of.values()), judged.scaled)
+                )
                 if bool(judged.scaled) != bool(scaled):
-                    words = f"{claim.id}, replicate {number}: scaled and full experiments cannot be judged together"
+                    message = f"{claim.id}, replicate {number}: scaled and full experiments cannot be judged together"
                     allowed = f"replicates of {'scaled' if scaled else 'full'} experiments"
-                    raise ScenarioError(Problem("scaled", words, judged.scaled, allowed, file=str(path)))
+                    raise ScenarioError(Problem("scaled", message, judged.scaled, allowed, file=str(path)))
                 of.setdefault(int(str(number)), judged)
-    return found
+    return replicates_by_claim
 
 
 def _read(path: Path) -> pl.DataFrame:
@@ -80,10 +84,10 @@ def _read(path: Path) -> pl.DataFrame:
                 Problem("columns", f"{missing[0]} is missing", allowed=", ".join(COLUMNS), file=str(file))
             )
         types = {**COLUMNS, VARIANT: pl.String}
-        found = pl.read_csv(file, columns=[name for name in types if name in names], schema_overrides=types)
+        clauses = pl.read_csv(file, columns=[name for name in types if name in names], schema_overrides=types)
         without = pl.lit("").alias(VARIANT) if VARIANT not in names else pl.col(VARIANT).fill_null("")
         scaled = pl.col("scaled").fill_null("").replace({"false": "", "true": "not said"})  # of earlier versions
-        return found.with_columns(without, scaled)
+        return clauses.with_columns(without, scaled)
     except (OSError, pl.exceptions.PolarsError) as error:
         words = f"cannot be read: {str(error).splitlines()[0]}"
         raise ScenarioError(Problem("--with", words, allowed=f"a {CLAUSES} of this paper", file=str(file))) from None
@@ -97,8 +101,8 @@ def _finding(path: Path, claim: Claim, row: Mapping[str, Any]) -> Finding:
     clause = claim.clause[at]
     fixed = edges(clause)
     if fixed is not None and fixed != (low, high):
-        words = f"{claim.id}, clause {row['clause']}: another band"
-        raise ScenarioError(Problem("low, high", words, f"{low} to {high}", clause.band, file=str(path)))
+        measured = f"{claim.id}, clause {row['clause']}: another band"
+        raise ScenarioError(Problem("low, high", measured, f"{low} to {high}", clause.band, file=str(path)))
     value = nan if row["value"] is None else row["value"]
-    words = f"{row['measured']}: {value:.4g} ({band_of(clause, low, high)})"
-    return Finding(at, words, value, low, high, row["in_band"], clause.reported, row["measured"])
+    measured = f"{row['measured']}: {value:.4g} ({band_of(clause, low, high)})"
+    return Finding(at, measured, value, low, high, row["in_band"], clause.reported, row["measured"])

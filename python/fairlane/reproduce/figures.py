@@ -24,13 +24,13 @@ EXTREME = 100
 
 def figures_of(plan: Plan, outcome: Outcome) -> tuple[list[FigureData], list[Problem]]:
     """The figures that there are data for, and what is wrong with those that cannot be drawn."""
-    found: list[FigureData] = []
+    figures: list[FigureData] = []
     wrong: list[Problem] = []
     for figure in plan.folder.figures:
         if not made(plan, outcome, figure):
             continue
         try:
-            found += data_of(figure, outcome.tables, [one.file for one in found])
+            figures += data_of(figure, outcome.tables, [figure_data.file for figure_data in figures])
         except Problems as problems:
             wrong += [problem.under(f"figure {figure.file}") for problem in problems.problems]
         except (KeyError, ValueError, TypeError, pl.exceptions.PolarsError) as error:  # a QueryError is a ValueError
@@ -39,7 +39,7 @@ def figures_of(plan: Plan, outcome: Outcome) -> tuple[list[FigureData], list[Pro
             what = f"there is no column {error}" if isinstance(error, KeyError) else str(error)
             wrong.append(Problem(f"figure {figure.file}", f"cannot be drawn: {what}"))
     file = str(plan.folder.path / "figures.toml")
-    return found, [problem.at(file, None) for problem in wrong]
+    return figures, [problem.at(file, None) for problem in wrong]
 
 
 def data_of(figure: Figure, tables: Database, names: Sequence[str] = ()) -> Iterator[FigureData]:
@@ -80,7 +80,9 @@ def _figure(figure: Figure, row: Mapping[str, Any], tables: Database) -> Iterato
         raise Problems(*wrong)
     kept = [_chart(spec, rows) for spec, rows in charts if rows.height]
     if kept:
-        completed([(one.spec, pl.DataFrame(one.columns, strict=False)) for one in kept])  # raises if it cannot be
+        completed(
+            [(drawing.spec, pl.DataFrame(drawing.columns, strict=False)) for drawing in kept]
+        )  # raises if it cannot be
         texts = {key: getattr(figure, key).format(**row) for key in ("file", "title", "note")}
         yield FigureData(**texts, columns=figure.columns, charts=kept)
 

@@ -228,11 +228,11 @@ class Clause(Table):
     @field_validator("band")
     @classmethod
     def _read(cls, given: str) -> str:
-        found = BAND.fullmatch(given.strip())
-        if found is None:
+        match = BAND.fullmatch(given.strip())
+        if match is None:
             raise Problems(Problem("", "is no band", given, '">= 0.15", "[0.15, 0.45]", or a column for a number'))
         try:
-            ends = [] if found["operator"] else [float(found["low"]), float(found["high"])]
+            ends = [] if match["operator"] else [float(match["low"]), float(match["high"])]
         except ValueError:  # of a column
             ends = []
         if ends != sorted(ends):
@@ -361,50 +361,50 @@ class Folder:
     @cached_property
     def paper(self) -> PaperTable:
         """The content of ``paper.toml``."""
-        found = self.read("paper.toml", PaperTable)
-        names = [entry.name for entry in found.study]
+        table = self.read("paper.toml", PaperTable)
+        names = [entry.name for entry in table.study]
         self._distinct("paper.toml", "study", names)
-        self._distinct("paper.toml", "table", [one.name for one in found.table])
-        written = [f"{name}.csv" for name in (one.csv for one in found.table) if name]
-        written += [f"{name}.parquet" for name in (one.parquet for one in found.table) if name]
+        self._distinct("paper.toml", "table", [part.name for part in table.table])
+        written = [f"{name}.csv" for name in (part.csv for part in table.table) if name]
+        written += [f"{name}.parquet" for name in (part.parquet for part in table.table) if name]
         self._distinct(
-            "paper.toml", "file of a table or text", [*written, *(one.file for one in found.text)], OWN_FILES
+            "paper.toml", "file of a table or text", [*written, *(part.file for part in table.text)], OWN_FILES
         )
-        files = list(dict.fromkeys(entry.file for entry in found.study if entry.file))
-        self._unknown("paper.toml", files, [("", "quick", [*found.quick])], "study file")
-        changed = ((f"variant.{key}", "study", [*one.study]) for key, one in found.variant.items())
+        files = list(dict.fromkeys(entry.file for entry in table.study if entry.file))
+        self._unknown("paper.toml", files, [("", "quick", [*table.quick])], "study file")
+        changed = ((f"variant.{key}", "study", [*part.study]) for key, part in table.variant.items())
         self._unknown("paper.toml", [*names, *files], changed, "study or study file")
-        self._unknown("paper.toml", names, (("table", one.name, one.studies) for one in found.table))
-        self._unknown("paper.toml", names, (("text", one.file, one.studies) for one in found.text))
-        self._unknown("paper.toml", names, [("replicates", "fixed", found.replicates.fixed)])
-        return found
+        self._unknown("paper.toml", names, (("table", part.name, part.studies) for part in table.table))
+        self._unknown("paper.toml", names, (("text", part.file, part.studies) for part in table.text))
+        self._unknown("paper.toml", names, [("replicates", "fixed", table.replicates.fixed)])
+        return table
 
     @cached_property
     def claims(self) -> Sequence[Claim]:
         """Its claims."""
-        found = self.read("claims.toml", ClaimsTable).claim
-        needed = (("claim", one.id, [*one.studies, *one.shown]) for one in found)
-        self._distinct("claims.toml", "claim", [one.id for one in found])
+        every = self.read("claims.toml", ClaimsTable).claim
+        needed = (("claim", member.id, [*member.studies, *member.shown]) for member in every)
+        self._distinct("claims.toml", "claim", [member.id for member in every])
         self._unknown("claims.toml", [entry.name for entry in self.paper.study], needed)
-        for at, claim in enumerate(found):
+        for at, claim in enumerate(every):
             if claim.sql is None and any(clause.sql is None for clause in claim.clause):
                 file = str(self.path / "claims.toml")
                 raise ScenarioError(Problem(f"claim[{at}].sql", "missing", allowed="a SELECT", file=file))
-        judged = ((f"variant.{key}", "claims", one.claims) for key, one in self.paper.variant.items())
-        self._unknown("paper.toml", [one.id for one in found], judged, "claim")
-        return found
+        judged = ((f"variant.{key}", "claims", member.claims) for key, member in self.paper.variant.items())
+        self._unknown("paper.toml", [member.id for member in every], judged, "claim")
+        return every
 
     @cached_property
     def figures(self) -> Sequence[Figure]:
         """Its figures; none without the file."""
         if not (self.path / "figures.toml").is_file():
             return []
-        found = self.read("figures.toml", FiguresTable).figure
-        plain = [f"{one.file}.png" for one in found if "{" not in one.file]
+        every = self.read("figures.toml", FiguresTable).figure
+        plain = [f"{drawing.file}.png" for drawing in every if "{" not in drawing.file]
         self._distinct("figures.toml", "file of a figure", plain, OWN_FILES)
-        needed = (("figure", one.file, one.studies) for one in found)
+        needed = (("figure", drawing.file, drawing.studies) for drawing in every)
         self._unknown("figures.toml", [entry.name for entry in self.paper.study], needed)
-        return found
+        return every
 
     def read(self, name: str, model: type[_Model]) -> _Model:
         """One of its files as a model. Raises ``ScenarioError``."""
@@ -415,8 +415,8 @@ class Folder:
         every = [*taken, *names]
         again = next((name for at, name in enumerate(every) if name in every[:at]), None)
         if again is not None:
-            words = "is a file of every reproduction" if again in taken else "duplicate name"
-            raise ScenarioError(Problem(what, words, again, file=str(self.path / file)))
+            message = "is a file of every reproduction" if again in taken else "duplicate name"
+            raise ScenarioError(Problem(what, message, again, file=str(self.path / file)))
 
     def _unknown(
         self, file: str, names: Sequence[str], needed: Iterable[tuple[str, str, Sequence[str]]], kind: str = "study"

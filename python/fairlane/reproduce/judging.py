@@ -75,7 +75,7 @@ class Judged:
     @property
     def identity(self) -> str:
         """The same for replicates with the same results of studies and the same numbers; empty if that is not known."""
-        numbers = [(one.clause, one.value, one.low, one.high) for one in self.findings]
+        numbers = [(finding.clause, finding.value, finding.low, finding.high) for finding in self.findings]
         return digest_of([self.results, repr(numbers)]) if self.results else ""
 
     @property
@@ -84,8 +84,8 @@ class Judged:
 
         Those by which an input was chosen do not count.
         """
-        counting = [one for one in self.findings if not self.claim.clause[one.clause].calibrated]
-        return None if self.missing or not counting else all(one.holds for one in counting)
+        counting = [finding for finding in self.findings if not self.claim.clause[finding.clause].calibrated]
+        return None if self.missing or not counting else all(finding.holds for finding in counting)
 
 
 def findings(claim: Claim, tables: Database) -> Iterator[Finding]:
@@ -106,24 +106,24 @@ def _finding(number: int, clause: Clause, row: Mapping[str, Any]) -> Finding:
     if clause.value not in row:
         raise Problems(Problem.unknown("value", "column of the query", clause.value, [*row], clause.value))
     value = _measured("value", row[clause.value])
-    full = {name: float("nan") if it is None else it for name, it in row.items()}
-    found = _band(clause)
-    if found["operator"]:
-        bound = _bound(found["bound"], row)
-        low = bound if found["operator"] in (">", ">=", "=") else None
-        high = bound if found["operator"] in ("<", "<=", "=") else None
-        held = _COMPARED[found["operator"]](value, bound)
-        band = clause.band if found["bound"] not in row else f"{found['operator']} {bound:g}"
+    full = {name: float("nan") if cell is None else cell for name, cell in row.items()}
+    match = _band(clause)
+    if match["operator"]:
+        bound = _bound(match["bound"], row)
+        low = bound if match["operator"] in (">", ">=", "=") else None
+        high = bound if match["operator"] in ("<", "<=", "=") else None
+        held = _COMPARED[match["operator"]](value, bound)
+        band = clause.band if match["bound"] not in row else f"{match['operator']} {bound:g}"
     else:
-        low, high = _bound(found["low"], row), _bound(found["high"], row)
+        low, high = _bound(match["low"], row), _bound(match["high"], row)
         held = low <= value <= high
         band = f"in [{low:g}, {high:g}]"
     shown = _text("shown", clause.shown, full) if clause.shown else band
-    words = f"{_text('says', clause.says, full)} ({shown})"
+    measured = f"{_text('says', clause.says, full)} ({shown})"
     label = _label(
-        _text("says", clause.says, {name: it if isinstance(it, str) else _Number() for name, it in row.items()})
+        _text("says", clause.says, {name: cell if isinstance(cell, str) else _Number() for name, cell in row.items()})
     )
-    return Finding(number, words, value, low, high, held and not isnan(value), clause.reported, label)
+    return Finding(number, measured, value, low, high, held and not isnan(value), clause.reported, label)
 
 
 def _text(key: str, given: str, columns: Mapping[str, Any]) -> str:
@@ -156,16 +156,16 @@ def _measured(key: str, given: Any) -> float:
 
 def edges(clause: Clause) -> tuple[float | None, float | None] | None:
     """The ends of a clause's band, None where it has none; None of both if they are columns of its query."""
-    found = _band(clause)
-    ends = [found["bound"]] if found["operator"] else [found["low"], found["high"]]
+    match = _band(clause)
+    ends = [match["bound"]] if match["operator"] else [match["low"], match["high"]]
     try:
         numbers = [float(end) for end in ends]
     except ValueError:
         return None
-    if not found["operator"]:
+    if not match["operator"]:
         return numbers[0], numbers[1]
-    low = numbers[0] if found["operator"] in (">", ">=", "=") else None
-    return low, numbers[0] if found["operator"] in ("<", "<=", "=") else None
+    low = numbers[0] if match["operator"] in (">", ">=", "=") else None
+    return low, numbers[0] if match["operator"] in ("<", "<=", "=") else None
 
 
 def band_of(clause: Clause, low: float | None, high: float | None) -> str:
@@ -178,9 +178,9 @@ def band_of(clause: Clause, low: float | None, high: float | None) -> str:
 
 
 def _band(clause: Clause) -> re.Match[str]:
-    found = BAND.fullmatch(clause.band)
-    assert found is not None, "bands are checked when they are read"
-    return found
+    match = BAND.fullmatch(clause.band)
+    assert match is not None, "bands are checked when they are read"
+    return match
 
 
 def _label(text: str) -> str:
@@ -194,13 +194,13 @@ def judged(claim: Claim, tables: Database, missing: Sequence[str], *, scaled: st
     A clause whose query has no rows is missing, unless the run is scaled: there may be nothing to measure then.
     """
     try:
-        found = list(findings(claim, tables))
+        results_of_claim = list(findings(claim, tables))
     except QueryError as error:
         if not missing:
             raise ScenarioError(Problem(f"claim {claim.id}", f"has a query that is wrong: {error}")) from None
-        found = []
+        results_of_claim = []
     if not missing and not scaled:
-        measured = {one.clause for one in found}
+        measured = {finding.clause for finding in results_of_claim}
         missing = [f"clause {at + 1}: its query has no rows" for at in range(len(claim.clause)) if at not in measured]
-    kept = [one for one in found if not (missing and isnan(one.value))]
+    kept = [finding for finding in results_of_claim if not (missing and isnan(finding.value))]
     return Judged(claim, kept, missing, scaled, results=results)

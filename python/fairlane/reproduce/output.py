@@ -80,31 +80,31 @@ class Reproduction:
     @property
     def failed(self) -> list[Done]:
         """Tasks without an answer."""
-        return [one for one in self.done if one.error is not None]
+        return [done for done in self.done if done.error is not None]
 
 
-def store(found: Reproduction, folder: Path) -> list[Problem]:
+def store(reproduction: Reproduction, folder: Path) -> list[Problem]:
     """Writes everything; returns what is wrong with figures and texts that cannot be written.
 
     Raises ``ScenarioError`` if the name of a table's file, with the columns in it, is none.
     """
     unseal(folder)
-    for one in found.plan.folder.paper.table:
-        _keep(one, found.outcome.derived, folder)
-    claims, clauses, costs = _claims(found.verdicts), _clauses(found.verdicts), _costs(found)
+    for table in reproduction.plan.folder.paper.table:
+        _keep(table, reproduction.outcome.derived, folder)
+    claims, clauses, costs = _claims(reproduction.verdicts), _clauses(reproduction.verdicts), _costs(reproduction)
     claims.write_csv(folder / "claims.csv")
     clauses.with_columns(pl.col(pl.Float64).round_sig_figs(DIGITS)).write_csv(folder / CLAUSES)
     costs.write_csv(folder / "cells.csv", float_precision=1)
-    wrong = [problem for text in found.plan.folder.paper.text for problem in _write(text, found, folder)]
-    figures, problems = figures_of(found.plan, found.outcome)
-    results = ReproductionResults(_meta(found), claims, clauses, costs, figures, folder=folder)
+    wrong = [problem for text in reproduction.plan.folder.paper.text for problem in _write(text, reproduction, folder)]
+    figures, problems = figures_of(reproduction.plan, reproduction.outcome)
+    results = ReproductionResults(_meta(reproduction), claims, clauses, costs, figures, folder=folder)
     view = view_of([results])
     failed = dict(_draw(view, folder))
-    file = str(found.plan.folder.path / "figures.toml")
+    file = str(reproduction.plan.folder.path / "figures.toml")
     problems += [Problem(f"figure {name}", f"cannot be drawn: {error}", file=file) for name, error in failed.items()]
     pictures = {name: charts[0].title for name, charts in view.pictures.items() if name not in failed}
-    (folder / VERDICTS).write_text("\n".join(verdict_page(found.verdicts)) + "\n", encoding="utf-8")
-    (folder / PAGE).write_text("\n".join(_page(found, pictures)), encoding="utf-8")
+    (folder / VERDICTS).write_text("\n".join(verdict_page(reproduction.verdicts)) + "\n", encoding="utf-8")
+    (folder / PAGE).write_text("\n".join(_page(reproduction, pictures)), encoding="utf-8")
     (folder / META).write_text(results.meta.model_dump_json(indent=1) + "\n", encoding="utf-8")
     write_figures(folder / FIGURES, figures)
     seal_reproduction(folder)
@@ -120,30 +120,34 @@ def _draw(view: View, folder: Path) -> Iterator[tuple[str, str]]:
             yield name, str(error).splitlines()[0]
 
 
-def _meta(found: Reproduction) -> ReproductionMeta:
-    plan = found.plan
-    notes = [*plan.notes, *replicate_lines(found), *repeat_lines(found)]
+def _meta(reproduction: Reproduction) -> ReproductionMeta:
+    plan = reproduction.plan
+    notes = [*plan.notes, *replicate_lines(reproduction), *repeat_lines(reproduction)]
     left_out: dict[str, list[str]] = {}
-    for name, words in plan.left_out.items():
-        left_out.setdefault(words, []).append(name)
-    notes += [f"{', '.join(names)}, not in full: {words}." for words, names in left_out.items()]
-    notes += [f"{', '.join(names)}: {words}." for words, names in plan.differences.items()]
-    facts = {"quick": plan.options.quick, "simulations": len(found.done), "cpu_s": sum(one.cpu for one in found.done)}
-    return meta_of(plan.name, plan.folder.paper, found.verdicts, notes, **facts)
+    for name, reason in plan.left_out.items():
+        left_out.setdefault(reason, []).append(name)
+    notes += [f"{', '.join(names)}, not in full: {reason}." for reason, names in left_out.items()]
+    notes += [f"{', '.join(names)}: {reason}." for reason, names in plan.differences.items()]
+    facts = {
+        "quick": plan.options.quick,
+        "simulations": len(reproduction.done),
+        "cpu_s": sum(done.cpu for done in reproduction.done),
+    }
+    return meta_of(plan.name, plan.folder.paper, reproduction.verdicts, notes, **facts)
 
 
-def _keep(one: Derived, derived: Mapping[str, pl.DataFrame], folder: Path) -> None:
+def _keep(output: Derived, derived: Mapping[str, pl.DataFrame], folder: Path) -> None:
     """Writes the files of a table, if it was computed."""
-    table = derived.get(one.name)
+    table = derived.get(output.name)
     if table is None:
         return
-    for name, suffix in ((one.csv, "csv"), (one.parquet, "parquet")):
+    for name, suffix in ((output.csv, "csv"), (output.parquet, "parquet")):
         columns = [field for _, field, _, _ in Formatter().parse(name or "") if field]
         for row in (
             [{}] if name and not columns else table.select(columns).unique().iter_rows(named=True) if name else []
         ):
             part = table.filter(**row).drop(columns) if row else table
-            with refusing(f"table {one.name}: {suffix}"):
+            with refusing(f"table {output.name}: {suffix}"):
                 path = folder / f"{file_name(str(name).format(**row))}.{suffix}"
             if suffix == "csv":
                 part.with_columns(pl.col(pl.Float64).round_sig_figs(DIGITS)).write_csv(path)
@@ -151,17 +155,17 @@ def _keep(one: Derived, derived: Mapping[str, pl.DataFrame], folder: Path) -> No
                 part.write_parquet(path)
 
 
-def _write(text: Text, found: Reproduction, folder: Path) -> Iterator[Problem]:
+def _write(text: Text, reproduction: Reproduction, folder: Path) -> Iterator[Problem]:
     """Writes a text file, if its data exist; yields what is wrong if it cannot be written."""
-    if not made(found.plan, found.outcome, text):
+    if not made(reproduction.plan, reproduction.outcome, text):
         return
     try:
-        row = found.outcome.tables.ask(text.sql).row(0, named=True)
+        row = reproduction.outcome.tables.ask(text.sql).row(0, named=True)
         (folder / text.file).write_text(text.text.format(**row).lstrip(), encoding="utf-8")
     except (QueryError, KeyError, ValueError, pl.exceptions.PolarsError) as error:
-        if not found.outcome.partial(found.plan):
+        if not reproduction.outcome.partial(reproduction.plan):
             what = f"its query has no column {error}" if isinstance(error, KeyError) else str(error)
-            file = str(found.plan.folder.path / "paper.toml")
+            file = str(reproduction.plan.folder.path / "paper.toml")
             yield Problem(f"text {text.file}", f"cannot be written: {what}", file=file)
 
 
@@ -170,15 +174,15 @@ def _claims(verdicts: Sequence[ClaimVerdict]) -> pl.DataFrame:
     answers = {Verdict.HOLDS: "yes", Verdict.CONTRADICTED: "no", Verdict.NOT_RUN: "-"}
     rows = [
         {
-            "claim": one.claim.id,
-            "where": one.claim.where,
-            "paper": one.claim.claim,
-            "measured": "; ".join(_measured(it, one.complete) for _, it in numbers(one)),
-            "missing": "; ".join(one.missing),
-            "holds": answers.get(one.ending, str(one.ending)),
-            "verdict": one.line,
+            "claim": verdict.claim.id,
+            "where": verdict.claim.where,
+            "paper": verdict.claim.claim,
+            "measured": "; ".join(_measured(number, verdict.complete) for _, number in numbers(verdict)),
+            "missing": "; ".join(verdict.missing),
+            "holds": answers.get(verdict.ending, str(verdict.ending)),
+            "verdict": verdict.line,
         }
-        for one in verdicts
+        for verdict in verdicts
     ]
     return pl.DataFrame(rows)
 
@@ -203,47 +207,47 @@ def _clauses(verdicts: Sequence[ClaimVerdict]) -> pl.DataFrame:
         "clause_verdict": pl.String,
         "claim_verdict": pl.String,
     }
-    rows = [row for claim in verdicts for one in claim.settings for row in _clause_rows(one)]
+    rows = [row for claim in verdicts for setting in claim.settings for row in _clause_rows(setting)]
     return pl.DataFrame(rows, schema, orient="row")
 
 
-def _clause_rows(one: ClaimVerdict) -> Iterator[tuple[object, ...]]:
+def _clause_rows(verdict: ClaimVerdict) -> Iterator[tuple[object, ...]]:
     this = sources()
-    for clause, number in numbers(one):
+    for clause, number in numbers(verdict):
         over = number.summary or (None, None, None)
-        verdicts = (clause.held / clause.replicates, str(clause.verdict), str(one.verdict))
-        for replicate, it in number.findings.items():
-            value = None if isnan(it.value) else it.value
-            place = (one.claim.id, clause.number + 1, number.label, replicate)
-            judged = one.judged[replicate]
-            made = (judged.scaled, judged.simulator or this, one.variant)
-            yield (*place, value, it.low, it.high, it.holds, *made, *over, *verdicts)
+        verdicts = (clause.held / clause.replicates, str(clause.verdict), str(verdict.verdict))
+        for replicate, finding in number.findings.items():
+            value = None if isnan(finding.value) else finding.value
+            place = (verdict.claim.id, clause.number + 1, number.label, replicate)
+            judged = verdict.judged[replicate]
+            made = (judged.scaled, judged.simulator or this, verdict.variant)
+            yield (*place, value, finding.low, finding.high, finding.holds, *made, *over, *verdicts)
 
 
-def _costs(found: Reproduction) -> pl.DataFrame:
+def _costs(reproduction: Reproduction) -> pl.DataFrame:
     """Time of each task, s."""
     rows = [
         {
             "cell": done.task.label
-            if number == found.plan.options.replicate
+            if number == reproduction.plan.options.replicate
             else f"replicate {number}: {done.task.label}",
             "wall_s": done.seconds,
             "cpu_s": done.cpu,
             "error": done.error,
         }
-        for number, of in found.by_replicate.items()
+        for number, of in reproduction.by_replicate.items()
         for done in of.values()
     ]
     schema = {"cell": pl.String, "wall_s": pl.Float64, "cpu_s": pl.Float64, "error": pl.String}
     return pl.DataFrame(rows, schema=schema)
 
 
-def replicate_lines(found: Reproduction) -> Iterator[str]:
+def replicate_lines(reproduction: Reproduction) -> Iterator[str]:
     """What differs between replicates, what they have taken, and what is left; nothing of a single one."""
-    of = found.replication
+    of = reproduction.replication
     if not of.several:
         return
-    table = found.plan.folder.paper.replicates
+    table = reproduction.plan.folder.paper.replicates
     fixed = f"; run once, as nothing is left to chance: {', '.join(table.fixed)}" if table.fixed else ""
     yield f"Replicates differ in {table.varies}{fixed}."
     if of.others:
@@ -256,36 +260,36 @@ def replicate_lines(found: Reproduction) -> Iterator[str]:
         yield f"Not run: {plural(count, 'replicate')} of {claim}, {cost}."
 
 
-def repeat_lines(found: Reproduction) -> Iterator[str]:
+def repeat_lines(reproduction: Reproduction) -> Iterator[str]:
     """Which points of studies, and which replicates of claims, have the same results as others."""
-    of_studies = found.outcome.repeats.items()
-    yield from by_name((name, words) for name, sentences in of_studies for words in sentences)
+    of_studies = reproduction.outcome.repeats.items()
+    yield from by_name((name, line) for name, sentences in of_studies for line in sentences)
     yield from by_name(
-        (one.claim.id, sentence(one.repeats, one.repeats + one.complete, ["seeds"], what="replicate"))
-        for one in found.verdicts
-        if one.repeats
+        (verdict.claim.id, sentence(verdict.repeats, verdict.repeats + verdict.complete, ["seeds"], what="replicate"))
+        for verdict in reproduction.verdicts
+        if verdict.repeats
     )
 
 
-def _page(found: Reproduction, pictures: Mapping[str, str]) -> Iterator[str]:
-    paper = found.plan.folder.paper
-    quick = " (scaled: a try-out, not a judgement)" if found.plan.options.quick else ""
+def _page(reproduction: Reproduction, pictures: Mapping[str, str]) -> Iterator[str]:
+    paper = reproduction.plan.folder.paper
+    quick = " (scaled: a try-out, not a judgement)" if reproduction.plan.options.quick else ""
     yield f"# {paper.title}{quick}\n"
     yield f"{RESULTS}\n"
     yield f"{paper.citation}\n"
-    if found.done:
-        cpu = sum(done.cpu for done in found.done)
-        yield f"{len(found.done)} simulations, {seconds(cpu)} of processor time.\n"
-    yield from (f"{note}\n" for note in found.plan.notes)
-    yield from (f"{line}\n" for line in (*replicate_lines(found), *repeat_lines(found)))
-    for name, words in found.plan.left_out.items():
-        yield f"- {name}, not in full: {words}"
-    for words, names in found.plan.differences.items():
-        yield f"- {', '.join(names)}: {words}"
+    if reproduction.done:
+        cpu = sum(done.cpu for done in reproduction.done)
+        yield f"{len(reproduction.done)} simulations, {seconds(cpu)} of processor time.\n"
+    yield from (f"{note}\n" for note in reproduction.plan.notes)
+    yield from (f"{line}\n" for line in (*replicate_lines(reproduction), *repeat_lines(reproduction)))
+    for name, reason in reproduction.plan.left_out.items():
+        yield f"- {name}, not in full: {reason}"
+    for reason, names in reproduction.plan.differences.items():
+        yield f"- {', '.join(names)}: {reason}"
     yield "\n## Claims\n"
-    yield from _summary(found.verdicts)
+    yield from _summary(reproduction.verdicts)
     yield "\n## All numbers\n"
-    yield from _every_number(found.verdicts)
+    yield from _every_number(reproduction.verdicts)
     yield from (f"\n![{title}]({name}.png)" for name, title in pictures.items())
     yield ""
 
@@ -302,27 +306,33 @@ def _summary(verdicts: Sequence[ClaimVerdict]) -> Iterator[str]:
     """A row for each claim: the number of each clause that is nearest to failing, the last word, and its reason."""
     yield "| claim | paper | measured: median (range), asked | verdict | why |"
     yield "|---|---|---|---|---|"
-    for one in verdicts:
-        measured = "<br>".join(_cell(_nearest(clause)) for clause in one.deciding.clauses)
-        verdict = one.numbered.replace(str(one.ending), f"**{one.ending}**", 1)
-        why = "; ".join(filter(None, (one.reason, *one.elsewhere)))
-        cells = [f"`{one.claim.id}`<br>{one.claim.where}", _cell(one.claim.claim), measured, verdict, _cell(why)]
+    for claim in verdicts:
+        measured = "<br>".join(_cell(_nearest(clause)) for clause in claim.deciding.clauses)
+        verdict = claim.numbered.replace(str(claim.ending), f"**{claim.ending}**", 1)
+        why = "; ".join(filter(None, (claim.reason, *claim.elsewhere)))
+        cells = [f"`{claim.claim.id}`<br>{claim.claim.where}", _cell(claim.claim.claim), measured, verdict, _cell(why)]
         yield f"| {' | '.join(cells)} |"
 
 
 def _nearest(clause: ClauseVerdict) -> str:
     """The number of a clause in its band in the fewest replicates; of these the farthest outside its band."""
-    number = min(clause.numbers, key=lambda it: (it.held / len(it.findings), min(map(_margin, it.findings.values()))))
+    number = min(
+        clause.numbers,
+        key=lambda number_of: (
+            number_of.held / len(number_of.findings),
+            min(map(_margin, number_of.findings.values())),
+        ),
+    )
     value = spread_of(number)
-    words = number.label.replace("…", value) if number.label.count("…") == 1 else f"{number.label}: {value}"
-    held = sum(it.held == len(it.findings) for it in clause.numbers)
+    label = number.label.replace("…", value) if number.label.count("…") == 1 else f"{number.label}: {value}"
+    held = sum(number_of.held == len(number_of.findings) for number_of in clause.numbers)
     share = ""
     if len(clause.numbers) > 1:
-        medians = [it.summary[0] for it in clause.numbers if it.summary]
+        medians = [number_of.summary[0] for number_of in clause.numbers if number_of.summary]
         between = f" ({significant(min(medians))} to {significant(max(medians))})" if medians else ""
         always = " in all replicates" if clause.replicates > 1 else ""
         share = f"; {held} of {len(clause.numbers)} numbers{between} in the band{always}"
-    return f"{words}, asked {band_of(number, clause)}{share}"
+    return f"{label}, asked {band_of(number, clause)}{share}"
 
 
 def _margin(finding: Finding) -> float:
@@ -332,22 +342,22 @@ def _margin(finding: Finding) -> float:
 
 def _every_number(verdicts: Sequence[ClaimVerdict]) -> Iterator[str]:
     """A table of every number of every claim under each of its variants."""
-    every = [one for claim in verdicts for one in claim.settings]
-    if all(one.complete <= 1 for one in every):
+    every = [setting for claim in verdicts for setting in claim.settings]
+    if all(setting.complete <= 1 for setting in every):
         yield "| claim | paper | measured | in its band |\n|---|---|---|---|"
-        for one in every:
-            yield from _rows(one)
+        for setting in every:
+            yield from _rows(setting)
         return
     yield "| claim | paper | measured | replicate 1 | median (range) | band | in the band | verdict |"
     yield "|---|---|---|---|---|---|---|---|"
-    for one in every:
-        yield from _replicated_rows(one)
+    for setting in every:
+        yield from _replicated_rows(setting)
 
 
-def _rows(one: ClaimVerdict) -> Iterator[str]:
+def _rows(verdict: ClaimVerdict) -> Iterator[str]:
     """A row for each finding; the first has the claim."""
-    first = f"| `{one.claim.id}`, {_where(one)} | {_asked(one)} |"
-    for clause, number in numbers(one):
+    first = f"| `{verdict.claim.id}`, {_where(verdict)} | {_asked(verdict)} |"
+    for clause, number in numbers(verdict):
         finding = number.first
         answer = "yes" if finding.holds else "no"
         if clause.clause.calibrated:
@@ -358,33 +368,33 @@ def _rows(one: ClaimVerdict) -> Iterator[str]:
             answer += f", {clause.explained}"
         yield f"{first} {_cell(with_reported(finding))} | {_cell(answer)} |"
         first = "| | |"
-    words = f"missing: {', '.join(one.missing)}" if one.missing else ""
-    yield f"{first} {_cell(words)} | **{replace(one, under=()).words}** |"
+    missing = f"missing: {', '.join(verdict.missing)}" if verdict.missing else ""
+    yield f"{first} {_cell(missing)} | **{replace(verdict, under=()).words}** |"
 
 
-def _replicated_rows(one: ClaimVerdict) -> Iterator[str]:
+def _replicated_rows(claim: ClaimVerdict) -> Iterator[str]:
     """The same over several replicates: a clause has its verdict in the row of its first number."""
-    first, last = f"| `{one.claim.id}`, {_where(one)} | {_asked(one)} |", None
-    for clause, number in numbers(one):
-        it = number.first
-        reported = f"; paper: {it.reported}" if it.reported else ""
+    first, last = f"| `{claim.claim.id}`, {_where(claim)} | {_asked(claim)} |", None
+    for clause, number in numbers(claim):
+        finding = number.first
+        reported = f"; paper: {finding.reported}" if finding.reported else ""
         verdict = "" if clause is last else _cell(clause.explained)
-        value = "–" if isnan(it.value) else significant(it.value)
+        value = "–" if isnan(finding.value) else significant(finding.value)
         share = f"{number.held} of {len(number.findings)}"
         cells = (_cell(number.label + reported), value, spread_of(number), _cell(band_of(number, clause)), share)
         yield f"{first} {' | '.join(cells)} | {verdict} |"
         first, last = "| | |", clause
-    words = f"missing: {', '.join(one.missing)}" if one.missing else ""
-    yield f"{first} {_cell(words)} | | | | | **{replace(one, under=()).words}** |"
+    missing = f"missing: {', '.join(claim.missing)}" if claim.missing else ""
+    yield f"{first} {_cell(missing)} | | | | | **{replace(claim, under=()).words}** |"
 
 
-def _asked(one: ClaimVerdict) -> str:
+def _asked(verdict: ClaimVerdict) -> str:
     """What the paper claims, and the condition by which it is judged."""
-    return _cell(f"{one.claim.claim}<br>*judged by:* {one.claim.check}")
+    return _cell(f"{verdict.claim.claim}<br>*judged by:* {verdict.claim.check}")
 
 
-def _where(one: ClaimVerdict) -> str:
-    return f"{one.claim.where}, {one.variant_title}" if one.variant else one.claim.where
+def _where(verdict: ClaimVerdict) -> str:
+    return f"{verdict.claim.where}, {verdict.variant_title}" if verdict.variant else verdict.claim.where
 
 
 def with_reported(finding: Finding) -> str:
@@ -392,6 +402,6 @@ def with_reported(finding: Finding) -> str:
     return f"{finding.words}; paper: {finding.reported}" if finding.reported else finding.words
 
 
-def _cell(words: str) -> str:
+def _cell(text: str) -> str:
     """Text escaped for a table cell."""
-    return words.replace("|", "\\|")
+    return text.replace("|", "\\|")

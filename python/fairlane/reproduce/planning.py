@@ -40,8 +40,8 @@ class _Papers(Registry[Path]):
 
     def accepted(self, thing: Any) -> Path | None:
         """The folder of a paper's package; None if there is no paper in it."""
-        found = Path(getattr(thing, "__file__", None) or "").parent
-        return found if (found / PAPER).is_file() else None
+        folder = Path(getattr(thing, "__file__", None) or "").parent
+        return folder if (folder / PAPER).is_file() else None
 
     def summary(self, thing: Path) -> str:
         """The title."""
@@ -131,11 +131,11 @@ class Plan:
     @property
     def differences(self) -> Mapping[str, Sequence[str]]:
         """Choices of the model that are not the paper's and have no effect on verdicts, with the studies."""
-        found: dict[str, list[str]] = {}
+        names_by_difference: dict[str, list[str]] = {}
         for entry in self.folder.paper.study:
             if entry.differs and entry.name in self.studies:
-                found.setdefault(entry.differs, []).append(entry.name)
-        return found
+                names_by_difference.setdefault(entry.differs, []).append(entry.name)
+        return names_by_difference
 
 
 def plan_of(folder: Folder, claims: Sequence[Claim], options: Options) -> Plan:
@@ -145,7 +145,7 @@ def plan_of(folder: Folder, claims: Sequence[Claim], options: Options) -> Plan:
     needed = {name for claim in claims for name in (*claim.studies, *(claim.shown if shown else ()))}
     studies: dict[str, Prepared] = {}
     left_out: dict[str, str] = {}
-    for entry in (one for one in paper.study if one.name in needed):
+    for entry in (study for study in paper.study if study.name in needed):
         quick = paper.quick.get(entry.file or "", Change()).updated(entry.quick) if options.quick else Change()
         for change in (*_of_variant(paper, entry, options), options.changes.get(entry.name, Change())):
             quick = quick.updated(change)
@@ -155,9 +155,9 @@ def plan_of(folder: Folder, claims: Sequence[Claim], options: Options) -> Plan:
                 studies[entry.name] = _prepared(folder, entry, quick, options, notes)
             except MissingError as missing:
                 notes.append(str(missing))
-        found = "; ".join(note for note in notes if note)
-        if found or quick.skip:
-            left_out[entry.name] = found or "left out"
+        reasons = "; ".join(note for note in notes if note)
+        if reasons or quick.skip:
+            left_out[entry.name] = reasons or "left out"
     return Plan(folder, claims, options, studies, left_out)
 
 
@@ -181,12 +181,12 @@ def _prepared(folder: Folder, entry: StudyEntry, quick: Change, options: Options
     document = _document(folder, entry, quick, options)
     data = document.data
     notes += _fewer(data, folder.paper.also, options)
-    own, others = data.get("rules", []), options.changes.get(entry.name, Change()).rules
-    data["rules"] = [*own, *quick.rules]
+    rules, others = data.get("rules", []), options.changes.get(entry.name, Change()).rules
+    data["rules"] = [*rules, *quick.rules]
     first = len(data["rules"]) - len(others)
-    for at in range(len(own), len(data["rules"])):
+    for at in range(len(rules), len(data["rules"])):
         theirs = str(folder.path / options.changes_file), None, ("rules", at - first)
-        of_paper = str(folder.path / PAPER), None, ("study", entry.name, "rules", at - len(own))
+        of_paper = str(folder.path / PAPER), None, ("study", entry.name, "rules", at - len(rules))
         document.places["rules", at] = theirs if at >= first else of_paper
     reseed(document, replicate)
     only = {**entry.only, **quick.only}
@@ -214,13 +214,15 @@ def check_outputs(folder: Folder) -> None:
     """
     paper = str(folder.path / PAPER)
     assert folder.figures is not None, "read here"
-    for one in folder.paper.table:
-        if one.call is not None:
+    for table in folder.paper.table:
+        if table.call is not None:
             try:
-                method_of(folder, one.call).function()
+                method_of(folder, table.call).function()
             except ScenarioError as error:
-                key = f"table {one.name}: call"
-                raise ScenarioError(replace(it, key=key, file=it.file or paper) for it in error.problems) from None
+                key = f"table {table.name}: call"
+                raise ScenarioError(
+                    replace(problem, key=key, file=problem.file or paper) for problem in error.problems
+                ) from None
 
 
 def method_of(folder: Folder, given: str) -> Method:
@@ -259,18 +261,18 @@ def _placements(document: Document) -> Any:
     """The study's placements as a list."""
     try:
         return listed_placements(document.data["placements"])
-    except Problems as found:
-        raise ScenarioError(located((it.under("placements") for it in found.problems), document)) from None
+    except Problems as problems:
+        raise ScenarioError(located((problem.under("placements") for problem in problems.problems), document)) from None
 
 
 def _in_order(*changes: Mapping[str, Any]) -> dict[str, Any]:
     """All changes, each key where it is changed last: a table must not replace what is changed inside it later."""
-    found: dict[str, Any] = {}
+    merged: dict[str, Any] = {}
     for change in changes:
         for key, value in change.items():
-            found.pop(key, None)
-            found[key] = value
-    return found
+            merged.pop(key, None)
+            merged[key] = value
+    return merged
 
 
 def _check_levels(
@@ -298,12 +300,12 @@ def _skipped(
     """Rules that exclude levels that were not selected, and levels whose recordings are missing, with a note."""
     for name, levels in factors.items():
         wanted = only.get(name, [*levels])
-        for level in [it for it in levels if it in wanted]:
+        for level in [value for value in levels if value in wanted]:
             try:
                 levels[level] = _recordings(levels[level])
             except MissingError as missing:
                 notes.append(f"{level} is not run: {missing}")
-                wanted = [it for it in wanted if it != level]
+                wanted = [value for value in wanted if value != level]
         if others := [level for level in levels if level not in wanted]:
             yield {"where": {name: others}, "skip": True}
 

@@ -69,8 +69,8 @@ class Ledger:
     def next_round(self, verdicts: Mapping[str, ClaimVerdict]) -> list[Unit]:
         """What to run next; nothing if all is done or nothing fits."""
         for claims in self._groups(verdicts):
-            if found := list(self._fitting(claims)):
-                return found
+            if units := list(self._fitting(claims)):
+                return units
         return []
 
     def rest(self) -> dict[str, tuple[int, float]]:
@@ -78,7 +78,7 @@ class Ledger:
 
         What several claims need is counted for the first of them.
         """
-        found: dict[str, tuple[int, float]] = {}
+        by_claim: dict[str, tuple[int, float]] = {}
         run = dict(self.run)
         for claim in self.claims:
             studies = self._studies(claim)
@@ -88,8 +88,8 @@ class Ledger:
                 cpu_s += self._cost(studies, run.get(number, frozenset()))
                 run[number] = run.get(number, frozenset()) | studies
             if missing:
-                found[claim.id] = (len(missing), cpu_s)
-        return found
+                by_claim[claim.id] = (len(missing), cpu_s)
+        return by_claim
 
     def complete(self, replicate: int) -> list[Claim]:
         """The claims whose studies were all run in a replicate."""
@@ -128,12 +128,12 @@ class Ledger:
             return
         count = {claim.id: self._count(claim) for claim in left}
         cost = {claim.id: self._cost(self._studies(claim), frozenset()) for claim in left}
-        cheap = [one for one in left if cost[one.id] < CHEAP_S and count[one.id] < ENOUGH]
-        few = [one for one in left if one not in cheap and count[one.id] < FEW]
-        others = [one for one in left if one not in cheap and one not in few]
+        cheap = [entry for entry in left if cost[entry.id] < CHEAP_S and count[entry.id] < ENOUGH]
+        few = [entry for entry in left if entry not in cheap and count[entry.id] < FEW]
+        others = [entry for entry in left if entry not in cheap and entry not in few]
         for group in (cheap, few):
             for number in sorted({count[claim.id] for claim in group}):
-                yield sorted((one for one in group if count[one.id] == number), key=lambda claim: cost[claim.id])
+                yield sorted((entry for entry in group if count[entry.id] == number), key=lambda claim: cost[claim.id])
         others.sort(key=lambda claim: (not verdicts[claim.id].undecided, verdicts[claim.id].nearness, count[claim.id]))
         half = (len(others) + 1) // 2
         yield others[:half]
@@ -186,7 +186,7 @@ class Replication:
     @property
     def several(self) -> bool:
         """Whether a claim has more than one replicate, here or elsewhere."""
-        return self.replicates > 1 or any(one.complete > 1 for one in self.verdicts)
+        return self.replicates > 1 or any(verdict.complete > 1 for verdict in self.verdicts)
 
 
 def judge(plan: Plan, outcome: Outcome) -> list[Judged]:
@@ -199,14 +199,16 @@ def judge(plan: Plan, outcome: Outcome) -> list[Judged]:
             judged(
                 claim,
                 outcome.tables,
-                [words for name in claim.studies for words in outcome.missing(plan, name)],
+                [reason for name in claim.studies for reason in outcome.missing(plan, name)],
                 scaled=plan.scales(claim),
                 results=digest_of([outcome.results.get(name) for name in claim.studies]),
             )
             for claim in plan.claims
         ]
     except ScenarioError as error:
-        raise ScenarioError(it.at(str(plan.folder.path / "claims.toml"), None) for it in error.problems) from None
+        raise ScenarioError(
+            problem.at(str(plan.folder.path / "claims.toml"), None) for problem in error.problems
+        ) from None
 
 
 def repeat(
@@ -231,20 +233,24 @@ def repeat(
     """
     start = plan.options.replicate
     fixed = frozenset(plan.folder.paper.replicates.fixed)
-    titles = {"": "", **{name: one.title for name, one in plan.folder.paper.variant.items()}}
+    titles = {"": "", **{name: judgement.title for name, judgement in plan.folder.paper.variant.items()}}
     variant = plan.options.variant or ""
     elsewhere = {name: of for name, of in earlier.items() if name != variant}
     of_plan = earlier.get(variant, {})
-    claims = [one.claim for one in first if not one.missing and one.findings]
-    own = {one.claim.id: _counting(one, of_plan.get(one.claim.id, {}), fixed) for one in first}
-    there = {name: frozenset(of) for name, of in own.items()}
+    claims = [judgement.claim for judgement in first if not judgement.missing and judgement.findings]
+    counting = {
+        judgement.claim.id: _counting(judgement, of_plan.get(judgement.claim.id, {}), fixed) for judgement in first
+    }
+    there = {name: frozenset(of) for name, of in counting.items()}
     ledger = Ledger(claims, fixed, outcome.tasks, outcome.done, replicates, limit_s, first=start, known=there)
-    found = {one.claim.id: _with(one, start, own[one.claim.id]) for one in first}
+    by_claim = {judgement.claim.id: _with(judgement, start, counting[judgement.claim.id]) for judgement in first}
     done: dict[int, dict[str, Done]] = {}
 
     def verdicts() -> dict[str, ClaimVerdict]:
         every = {claim.id: claim for claim in plan.claims}
-        return {name: over_replicates(every[name], by, fixed, (variant, titles[variant])) for name, by in found.items()}
+        return {
+            name: over_replicates(every[name], by, fixed, (variant, titles[variant])) for name, by in by_claim.items()
+        }
 
     def settings(of_plan: ClaimVerdict) -> ClaimVerdict:
         claim = of_plan.claim
@@ -259,12 +265,12 @@ def repeat(
             ledger.run[number] = ledger.run.get(number, frozenset()) | studies
             new = [claim for claim in ledger.complete(number) if claim not in before]
             tasks_of = done.setdefault(number, {})
-            for one, tasks in _replicate(plan, new, number, executor):
-                found[one.claim.id].setdefault(number, one)
-                tasks_of |= {digest: it for digest, it in tasks.items() if digest not in outcome.done}
-            ledger.spent_s = sum(it.cpu for tasks in done.values() for it in tasks.values())
+            for judgement, tasks in _replicate(plan, new, number, executor):
+                by_claim[judgement.claim.id].setdefault(number, judgement)
+                tasks_of |= {digest: task for digest, task in tasks.items() if digest not in outcome.done}
+            ledger.spent_s = sum(task.cpu for tasks in done.values() for task in tasks.values())
     this = sources()
-    others = {at for of in found.values() for at, one in of.items() if one.simulator not in ("", this)}
+    others = {at for of in by_claim.values() for at, judgement in of.items() if judgement.simulator not in ("", this)}
     return Replication(
         [*map(settings, verdicts().values())], replicates, limit_s, ledger.spent_s, ledger.rest(), done, sorted(others)
     )
@@ -274,7 +280,7 @@ def _counting(first: Judged, earlier: Mapping[int, Judged], fixed: frozenset[str
     """The replicates from elsewhere that count; of a claim that leaves nothing to chance one is all there is."""
     if not {*first.claim.studies} <= fixed:
         return earlier
-    return {at: one for at, one in earlier.items() if first.missing and at == min(earlier)}
+    return {at: judgement for at, judgement in earlier.items() if first.missing and at == min(earlier)}
 
 
 def _with(first: Judged, number: int, earlier: Mapping[int, Judged]) -> dict[int, Judged]:
@@ -295,6 +301,6 @@ def _replicate(
     executor.stage(f"replicate {number}")
     part = plan_of(plan.folder, claims, replace(plan.options, replicate=number, also=()))
     outcome = perform(part, executor)
-    found = [(one, outcome.done) for one in judge(part, outcome)]
+    judgements = [(judgement, outcome.done) for judgement in judge(part, outcome)]
     outcome.tables.close()
-    return found
+    return judgements

@@ -75,8 +75,8 @@ def _written_out(document: Document) -> None:
     scenario = data.get("scenario", {})
     if isinstance(scenario, str):
         scenario = Document.read(document.folder / scenario).data
-        found = {dotted(path): seed for path, seed in _seeds(scenario) if len(path) > 1}
-        data["set"] = {**found, **data.get("set", {})}
+        seeds = {dotted(path): seed for path, seed in _seeds(scenario) if len(path) > 1}
+        data["set"] = {**seeds, **data.get("set", {})}
     data.setdefault("seeds", [scenario.get(SEED, 1)])
     for treatment in data.get("treatments", {}).values():
         if "controller" in treatment:

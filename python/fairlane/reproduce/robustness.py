@@ -94,7 +94,7 @@ class PointRun:
     @property
     def cpu_s(self) -> float:
         """Processor time of its simulations and of what is derived from them, whenever they were computed."""
-        return sum(one.cpu for one in self.done.values()) + self.derived_cpu_s
+        return sum(task.cpu for task in self.done.values()) + self.derived_cpu_s
 
 
 @dataclass(frozen=True)
@@ -121,8 +121,8 @@ class Mapped:
     @property
     def cpu_s(self) -> float:
         """Processor time of all points, s; simulations that several points share count once."""
-        simulated = {key: it for run in self.runs for key, it in run.done.items()}
-        return sum(one.cpu for one in simulated.values()) + sum(run.derived_cpu_s for run in self.runs)
+        simulated = {key: task for run in self.runs for key, task in run.done.items()}
+        return sum(outcome.cpu for outcome in simulated.values()) + sum(run.derived_cpu_s for run in self.runs)
 
     def once(self, claim: str, *, defaults: bool) -> tuple[list[int], int]:
         """Points, or repeats of the defaults, whose results for a claim no earlier one has; and how many there are."""
@@ -141,13 +141,13 @@ class Mapped:
             {"point": run.point.number, **run.point.values, "cpu_s": run.cpu_s, "error": run.error or None}
             for run in self.runs
         ]
-        kinds = {one.name: pl.String if one.levels else pl.Float64 for one in self.space.parameter}
+        kinds = {parameter.name: pl.String if parameter.levels else pl.Float64 for parameter in self.space.parameter}
         return pl.DataFrame(rows, {"point": pl.Int64, **kinds, "cpu_s": pl.Float64, "error": pl.String})
 
 
 def points_of(space: Space, count: int, seed: int = SEED) -> list[Point]:
     """The repeats of the defaults, then so many points: the same first ones for any ``count``."""
-    usual = {one.name: one.usual for one in space.parameter}
+    usual = {parameter.name: parameter.usual for parameter in space.parameter}
     repeats = [Point(-number, usual) for number in range(space.repeats)]
     return repeats + [Point(number, values) for number, values in enumerate(spread(space.parameter, count, seed), 1)]
 
@@ -157,7 +157,10 @@ def spread(parameters: Sequence[Parameter], count: int, seed: int = SEED) -> lis
     from scipy.stats import qmc
 
     places = qmc.Sobol(len(parameters), rng=seed).random_base2(max(0, count - 1).bit_length())[:count]
-    return [{one.name: one.at(float(place)) for one, place in zip(parameters, row, strict=True)} for row in places]
+    return [
+        {parameter.name: parameter.at(float(place)) for parameter, place in zip(parameters, row, strict=True)}
+        for row in places
+    ]
 
 
 def claims_of(folder: Folder, space: Space) -> list[Claim]:
@@ -173,8 +176,8 @@ def planned(folder: Folder, space: Space, point: Point) -> Plan:
         change = Change()
         for name in names:
             change = change.updated(space.studies.get(name, Change()))
-        for one in space.parameter:
-            change = change.updated(one.change(point.values[one.name], names))
+        for parameter in space.parameter:
+            change = change.updated(parameter.change(point.values[parameter.name], names))
         changes[entry.name] = change
     replicate = point.replicate(max(space.repeats, 1) if space.shared_seeds else 0)
     options = Options(
@@ -229,8 +232,8 @@ def earlier_points(folder: Folder, space: Space, points: Sequence[Point], files:
     A table is a ``robustness.csv``, or a folder with one. Raises ``ScenarioError`` if it cannot be read, or if its
     points have other values than the space's.
     """
-    found: dict[int, PointRun] = {}
-    names = [one.name for one in space.parameter]
+    runs: dict[int, PointRun] = {}
+    names = [parameter.name for parameter in space.parameter]
     claims = [claim.id for claim in claims_of(folder, space)]
     of = {point.number: point for point in points}
     for path in files:
@@ -241,17 +244,17 @@ def earlier_points(folder: Folder, space: Space, points: Sequence[Point], files:
             raise ScenarioError(replace(problem, file=str(file)))
         for (number,), rows in table.filter(pl.col("error").is_null()).group_by("point", maintain_order=True):
             point = of.get(int(str(number)))
-            if point is None or point.number in found:
+            if point is None or point.number in runs:
                 continue
             stored = rows.row(0, named=True)
             for name in names:
                 if not _alike(stored[name], point.values[name]):
-                    words = f"{point} has another value: the map is of another space"
-                    raise ScenarioError(Problem(name, words, stored[name], str(point.values[name]), file=str(file)))
+                    message = f"{point} has another value: the map is of another space"
+                    raise ScenarioError(Problem(name, message, stored[name], str(point.values[name]), file=str(file)))
             judged = rows.filter(pl.col("claim").is_not_null()).select(*SCHEMA)
             missing = dict.fromkeys({*claims} - {*judged["claim"]}, f"missing in {file}")
-            found[point.number] = PointRun(point, judged.rows(), {}, "", missing, stored["cpu_s"])
-    return found
+            runs[point.number] = PointRun(point, judged.rows(), {}, "", missing, stored["cpu_s"])
+    return runs
 
 
 def _read(file: Path, parameters: Sequence[str]) -> pl.DataFrame:
@@ -276,8 +279,13 @@ def check_levels(folder: Folder, space: Space) -> None:
 
     Raises ``ScenarioError``.
     """
-    usual = {one.name: one.usual for one in space.parameter}
-    others = [{**usual, one.name: level} for one in space.parameter for level in one.levels if level != one.default]
+    usual = {parameter.name: parameter.usual for parameter in space.parameter}
+    others = [
+        {**usual, parameter.name: level}
+        for parameter in space.parameter
+        for level in parameter.levels
+        if level != parameter.default
+    ]
     for values in (usual, *others):
         studies = [prepared.study for prepared in planned(folder, space, Point(0, values)).studies.values()]
         for study in filter(None, studies):
@@ -289,17 +297,17 @@ def _run(folder: Folder, space: Space, point: Point, executor: Executor) -> Poin
     try:
         plan = planned(folder, space, point)
         outcome = perform(plan, executor)
-        found = judge(plan, outcome)
+        judgements = judge(plan, outcome)
     except FairlaneError as error:
         return PointRun(point, error=str(error))
-    missing = {one.claim.id: "; ".join(one.missing) for one in found if one.missing}
-    rows = [row for one in found if not one.missing for row in _rows(point, one)]
+    missing = {judgement.claim.id: "; ".join(judgement.missing) for judgement in judgements if judgement.missing}
+    rows = [row for judgement in judgements if not judgement.missing for row in _rows(point, judgement)]
     outcome.tables.close()
-    identities = {one.claim.id: one.identity for one in found if not one.missing}
+    identities = {judgement.claim.id: judgement.identity for judgement in judgements if not judgement.missing}
     return PointRun(point, rows, outcome.done, "", missing, outcome.derived_cpu_s, identities)
 
 
-def _rows(point: Point, one: Judged) -> Iterator[tuple[object, ...]]:
-    for it in one.findings:
-        numbers = (it.value, it.low, it.high, it.margin)
-        yield (point.number, one.claim.id, it.clause + 1, it.label, *numbers, it.holds)
+def _rows(point: Point, judgement: Judged) -> Iterator[tuple[object, ...]]:
+    for finding in judgement.findings:
+        numbers = (finding.value, finding.low, finding.high, finding.margin)
+        yield (point.number, judgement.claim.id, finding.clause + 1, finding.label, *numbers, finding.holds)

@@ -70,8 +70,8 @@ class Map:
     def failed(self) -> list[str]:
         """Points that could not be run, and claims that could not be judged at a point, with the reason."""
         runs = self.mapped.runs
-        found = [f"{run.point}: {run.error}" for run in runs if run.error]
-        return found + [f"{run.point}, {claim}: {words}" for run in runs for claim, words in run.missing.items()]
+        failures = [f"{run.point}: {run.error}" for run in runs if run.error]
+        return failures + [f"{run.point}, {claim}: {reason}" for run in runs for claim, reason in run.missing.items()]
 
 
 def check_points(points: int, cpu_hours: float | None) -> None:
@@ -117,68 +117,70 @@ def map_robustness(
     opened, kept = space_of(paper, space), Store(out, stored_as)
     limit_s = None if cpu_hours is None else cpu_hours * 3600
     with Executor(open_pool(workers, dask), kept, watcher, attempts=1) as executor:
-        found = Map.of(run_points(paper, opened, executor, points, limit_s=limit_s, earlier=earlier))
-    store(found, out)
-    return found, kept.damaged
+        robustness = Map.of(run_points(paper, opened, executor, points, limit_s=limit_s, earlier=earlier))
+    store(robustness, out)
+    return robustness, kept.damaged
 
 
-def store(found: Map, folder: Path) -> None:
+def store(robustness: Map, folder: Path) -> None:
     """Writes everything into the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     unseal(folder)
-    results = found.results
+    results = robustness.results
     for name, table in results.frames.items():
         _write(table, folder / f"{name}.csv")
     view = view_of([results])
     write_pictures(view, {name: charts for name, charts in view.pictures.items() if name == PICTURE}, folder)
-    (folder / PAGE).write_text("\n".join(_page(found)), encoding="utf-8")
+    (folder / PAGE).write_text("\n".join(_page(robustness)), encoding="utf-8")
     (folder / MAP).write_text(results.meta.model_dump_json(indent=1) + "\n", encoding="utf-8")
     seal_reproduction(folder)
 
 
-def _meta(found: Map) -> MapMeta:
-    mapped = found.mapped
+def _meta(robustness: Map) -> MapMeta:
+    mapped = robustness.mapped
     left_out = [f"{claim} is left out: {why}." for claim, why in mapped.space.left_out.items()]
     return MapMeta(
         version=version("fairlane"),
         paper=mapped.folder.name,
         title=mapped.title,
         simulator=sources(),
-        lines=list(headlines(found)),
-        parameters=[dict(zip(_COLUMNS, _facts(one), strict=True)) for one in mapped.space.parameter],
-        left_out=[*left_out, *(f"Not judged: {words}" for words in found.failed)],
+        lines=list(headlines(robustness)),
+        parameters=[dict(zip(_COLUMNS, _facts(parameter), strict=True)) for parameter in mapped.space.parameter],
+        left_out=[*left_out, *(f"Not judged: {reason}" for reason in robustness.failed)],
     )
 
 
 _COLUMNS = ("name", "title", "range", "default", "source")
 
 
-def _facts(one: Parameter) -> tuple[str, ...]:
+def _facts(parameter: Parameter) -> tuple[str, ...]:
     """A parameter's name, meaning, range, default and source, as text."""
-    over = "; ".join(one.levels) if one.levels else " to ".join(one.shown(end) for end in one.ends)
-    scale = ", logarithmic" if one.scale == "log" and not one.levels else ""
-    return one.name, one.title, f"{over}{scale}", str(one.shown(one.usual)), one.source
+    over = (
+        "; ".join(parameter.levels) if parameter.levels else " to ".join(parameter.shown(end) for end in parameter.ends)
+    )
+    scale = ", logarithmic" if parameter.scale == "log" and not parameter.levels else ""
+    return parameter.name, parameter.title, f"{over}{scale}", str(parameter.shown(parameter.usual)), parameter.source
 
 
 def _write(table: pl.DataFrame, path: Path) -> None:
     table.with_columns(pl.col(pl.Float64).round_sig_figs(DIGITS)).write_csv(path)
 
 
-def _ran(found: Map) -> str:
+def _ran(robustness: Map) -> str:
     """How many points were run."""
-    numbers = [run.point.number for run in found.mapped.runs if not run.error]
+    numbers = [run.point.number for run in robustness.mapped.runs if not run.error]
     points, repeats = sum(number > 0 for number in numbers), sum(number < 1 for number in numbers)
-    wanted = found.mapped.wanted
+    wanted = robustness.mapped.wanted
     of = f" of {wanted:,}" if points < wanted else ""
     return f"{plural(points, 'point')}{of} and {plural(repeats, 'repeat')} of the defaults"
 
 
-def headlines(found: Map) -> Iterator[str]:
+def headlines(robustness: Map) -> Iterator[str]:
     """How much was run, on what, and what it took."""
-    mapped = found.mapped
-    yield f"{_ran(found)}, {seconds(mapped.cpu_s)} of processor time."
+    mapped = robustness.mapped
+    yield f"{_ran(robustness)}, {seconds(mapped.cpu_s)} of processor time."
     yield f"System: {mapped.space.system}."
-    yield from by_name((claim.id, words) for claim in mapped.claims for words in _repeats(mapped, claim.id))
+    yield from by_name((claim.id, line) for claim in mapped.claims for line in _repeats(mapped, claim.id))
 
 
 def _repeats(mapped: Mapped, claim: str) -> Iterator[str]:
@@ -189,21 +191,21 @@ def _repeats(mapped: Mapped, claim: str) -> Iterator[str]:
         yield sentence(count - len(kept), count, ["seeds"], what=what, whats=whats)
     kept, count = mapped.once(claim, defaults=False)
     if len(kept) < count:
-        words = f"{count - len(kept)} of {plural(count, 'point')} have the same results as another, bit for bit"
-        yield f"{words}: the parameters that differ change nothing there."
+        repeated = f"{count - len(kept)} of {plural(count, 'point')} have the same results as another, bit for bit"
+        yield f"{repeated}: the parameters that differ change nothing there."
 
 
-def _page(found: Map) -> Iterator[str]:
-    mapped = found.mapped
+def _page(robustness: Map) -> Iterator[str]:
+    mapped = robustness.mapped
     yield f"# {mapped.title}: robustness\n"
     yield f"{RESULTS}\n"
-    yield from (f"{line}\n" for line in headlines(found))
-    yield from _clause_table(found.clauses)
+    yield from (f"{line}\n" for line in headlines(robustness))
+    yield from _clause_table(robustness.clauses)
     yield f"\n![share and indices of each clause]({PICTURE}.png)\n"
-    yield from _levels_table(found)
-    yield from _parameter_table(found)
+    yield from _levels_table(robustness)
+    yield from _parameter_table(robustness)
     yield from (f"- `{claim}` is left out: {why}" for claim, why in mapped.space.left_out.items())
-    yield from (f"- Left out: {words}" for words in found.failed)
+    yield from (f"- Left out: {reason}" for reason in robustness.failed)
     yield ""
 
 
@@ -219,29 +221,30 @@ def _clause_table(clauses: pl.DataFrame) -> Iterator[str]:
         yield f"| {' | '.join(cells)} |"
 
 
-def _levels_table(found: Map) -> Iterator[str]:
+def _levels_table(robustness: Map) -> Iterator[str]:
     """What decides clauses that depend: the share at the levels of the first two parameters."""
-    depends = found.clauses.filter(pl.col("verdict") == DEPENDS, pl.col("decided_by") != "")
+    depends = robustness.clauses.filter(pl.col("verdict") == DEPENDS, pl.col("decided_by") != "")
     if not depends.height:
         return
     yield "What clauses that depend are decided by, at most two parameters each:\n"
     yield "| clause | parameter | index (95% interval) | holds at |\n|---|---|---|---|"
     for claim, clause, text, decided in depends.select("claim", "clause", "says", "decided_by").iter_rows():
         for name in decided.split(", ")[:2]:
-            own = {"claim": claim, "clause": clause, "parameter": name}
-            (index,) = found.indices.filter(**own).iter_rows(named=True)
+            place = {"claim": claim, "clause": clause, "parameter": name}
+            (index,) = robustness.indices.filter(**place).iter_rows(named=True)
             parts = [
-                f"{row['level']}: {percent(row['share'])}" for row in found.levels.filter(**own).iter_rows(named=True)
+                f"{row['level']}: {percent(row['share'])}"
+                for row in robustness.levels.filter(**place).iter_rows(named=True)
             ]
             number = f"{index['index']:.2f} ({index['index_low']:.2f} to {index['index_high']:.2f})"
             yield f"| {text} | {name} | {number} | {'; '.join(parts)} |"
 
 
-def _parameter_table(found: Map) -> Iterator[str]:
+def _parameter_table(robustness: Map) -> Iterator[str]:
     yield "\nThe plausible space:\n"
     yield "| parameter | meaning | range | default | source |\n|---|---|---|---|---|"
-    for one in found.mapped.space.parameter:
-        name, *rest = _facts(one)
+    for parameter in robustness.mapped.space.parameter:
+        name, *rest = _facts(parameter)
         yield f"| `{name}` | {' | '.join(rest)} |"
     yield ""
 
@@ -254,20 +257,20 @@ def read_clauses(folder: Path) -> pl.DataFrame:
     path = folder / CLAUSES
     check_listed(path)
     try:
-        found = pl.read_csv(path)
-        found.select("title").row(0)  # there is a clause
-        clauses = found.with_columns(pl.col("decided_by").fill_null(""))
+        table = pl.read_csv(path)
+        table.select("title").row(0)  # there is a clause
+        clauses = table.with_columns(pl.col("decided_by").fill_null(""))
         unknown = [verdict for verdict in clauses["verdict"] if verdict not in MAP_VERDICTS]
     except FileNotFoundError:
-        words = "no robustness map"
+        message = "no robustness map"
         raise ScenarioError(
-            Problem("", words, allowed="a folder of fairlane reproduce --robustness", file=str(path))
+            Problem("", message, allowed="a folder of fairlane reproduce --robustness", file=str(path))
         ) from None
     except (pl.exceptions.PolarsError, IndexError) as error:
         raise ScenarioError(Problem("", f"cannot be read: {error}", file=str(path))) from None
     if unknown:
-        words, allowed = "is no verdict of this version", f"{', '.join(MAP_VERDICTS)}; map the paper again"
-        raise ScenarioError(Problem("verdict", words, unknown[0], allowed, file=str(path)))
+        message, allowed = "is no verdict of this version", f"{', '.join(MAP_VERDICTS)}; map the paper again"
+        raise ScenarioError(Problem("verdict", message, unknown[0], allowed, file=str(path)))
     return clauses
 
 

@@ -52,9 +52,17 @@ class Called:
     @cached_property
     def digest(self) -> str:
         """Another one when arguments, files that they name, or the code and the data of its function change."""
-        files = [Path(it) for it in self.arguments.values() if isinstance(it, str) and Path(it).is_file()]
+        files = [
+            Path(argument)
+            for argument in self.arguments.values()
+            if isinstance(argument, str) and Path(argument).is_file()
+        ]
         read = [sha256(path.read_bytes()).hexdigest() for path in files]
-        plain = {key: it for key, it in self.arguments.items() if not (isinstance(it, str) and Path(it) in files)}
+        plain = {
+            key: argument
+            for key, argument in self.arguments.items()
+            if not (isinstance(argument, str) and Path(argument) in files)
+        }
         key = [plain, read, self.method.name, sources(self.method.file)]
         return sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:32]
 
@@ -97,9 +105,9 @@ def stored_as(task: Computable) -> str:
     """The digest that the answer of a task is stored by: another one when the simulator or its own method changes."""
     if not isinstance(task, Task):
         return task.digest
-    module, own = task.function.partition(":")[0], task.function == MEASURE
-    code: list[str | Path] = [module, *([Path(task.arguments["file"])] if own else [])]
-    controller = None if own else task.arguments.get("controller", "none")  # a function may use any of them
+    module, measures = task.function.partition(":")[0], task.function == MEASURE
+    code: list[str | Path] = [module, *([Path(task.arguments["file"])] if measures else [])]
+    controller = None if measures else task.arguments.get("controller", "none")  # a function may use any of them
     key = [task.digest, sources(*code, controller=controller)]
     return sha256(json.dumps(key).encode()).hexdigest()[:32]
 
@@ -155,8 +163,8 @@ def perform(plan: Plan, executor: Executor) -> Outcome:
         part.calibrate(executor)
     tasks = first | {task.digest: task for part in parts.values() for task in part.tasks()}
     executor.run([task for digest, task in tasks.items() if digest not in first])
-    found = {name: part.tables(executor) for name, part in parts.items()}
-    counts = {name: tables["failures"].height for name, tables in found.items() if "failures" in tables}
+    tables_by_study = {name: part.tables(executor) for name, part in parts.items()}
+    counts = {name: tables["failures"].height for name, tables in tables_by_study.items() if "failures" in tables}
     failures = {name: count for name, count in counts.items() if count}
     done = {digest: _done(task, executor) for digest, task in tasks.items()}
     by_study = {name: frozenset(task.digest for task in _every(part)) for name, part in parts.items()}
@@ -166,13 +174,17 @@ def perform(plan: Plan, executor: Executor) -> Outcome:
     }
     repeats = {
         name: list(
-            repeated(found[name]["runs"], found[name]["work"] if study.table.measure is None else None, once=False)
+            repeated(
+                tables_by_study[name]["runs"],
+                tables_by_study[name]["work"] if study.table.measure is None else None,
+                once=False,
+            )
         )
         for name, study in ((name, one.study) for name, one in plan.studies.items())
         if study is not None
     }
     outcome = Outcome(Database(), {}, failures, done, by_study, results, repeats)
-    return _derived(plan, with_tables(plan, found, outcome), executor.store)
+    return _derived(plan, with_tables(plan, tables_by_study, outcome), executor.store)
 
 
 def _every(part: Tasks) -> Iterator[Computable]:
@@ -180,56 +192,56 @@ def _every(part: Tasks) -> Iterator[Computable]:
 
 
 def _done(task: Computable, executor: Executor) -> Done:
-    found = executor.outcomes.get(task.digest)
-    if found is None:
+    outcome = executor.outcomes.get(task.digest)
+    if outcome is None:
         return Done(task, error=executor.failures[task.digest].error)
-    return Done(task, found.seconds, found.cpu)
+    return Done(task, outcome.seconds, outcome.cpu)
 
 
-def with_tables(plan: Plan, found: Mapping[str, Mapping[str, pl.DataFrame]], outcome: Outcome) -> Outcome:
+def with_tables(plan: Plan, tables_by_study: Mapping[str, Mapping[str, pl.DataFrame]], outcome: Outcome) -> Outcome:
     """With the tables of the studies in the database, one of the studies themselves, and one of the replicate."""
     number = plan.options.replicate
     row = {"replicate": [number], "seed": [1 + shift(number)], "variant": [plan.options.variant]}
     outcome.tables.put("replicate", pl.DataFrame(row, schema_overrides={"variant": pl.String}))
     of_all: dict[str, list[pl.DataFrame]] = {}
-    for study, tables in found.items():
+    for study, tables in tables_by_study.items():
         for name, table in tables.items():
             outcome.tables.put(name, table, study)
             of_all.setdefault(name, []).append(table.select(pl.lit(study).alias("study"), pl.all()))
     for name, parts in of_all.items():
         outcome.tables.put(name, pl.concat(parts, how="diagonal_relaxed"))
     entries = [
-        (one.name, one.title, one.figure, plan.left_out.get(one.name, ""), one.differs)
-        for one in plan.folder.paper.study
-        if one.name in plan.studies
+        (entry.name, entry.title, entry.figure, plan.left_out.get(entry.name, ""), entry.differs)
+        for entry in plan.folder.paper.study
+        if entry.name in plan.studies
     ]
     schema = dict.fromkeys(("study", "title", "figure", "note", "differs"), pl.String)
     outcome.tables.put("studies", pl.DataFrame(entries, schema, orient="row"))
     return outcome
 
 
-def made(plan: Plan, outcome: Outcome, one: Conditional) -> bool:
+def made(plan: Plan, outcome: Outcome, output: Conditional) -> bool:
     """Whether something that is made of some studies is: one of them was run, or all of them without a failure."""
-    if one.complete:
-        return all(not outcome.missing(plan, name) for name in one.studies)
-    return not one.studies or any(name in plan.studies for name in one.studies)
+    if output.complete:
+        return all(not outcome.missing(plan, name) for name in output.studies)
+    return not output.studies or any(name in plan.studies for name in output.studies)
 
 
 def _derived(plan: Plan, outcome: Outcome, store: Store | None) -> Outcome:
     """With the tables that the paper makes."""
-    found: dict[str, pl.DataFrame] = {}
+    made_so_far: dict[str, pl.DataFrame] = {}
     deriving = Deriving(plan.folder, outcome.tables, store)
-    for one in plan.folder.paper.table:
-        if one.name in plan.options.without_tables or not made(plan, outcome, one):
+    for output in plan.folder.paper.table:
+        if output.name in plan.options.without_tables or not made(plan, outcome, output):
             continue
         try:
-            new = deriving.derive(one)
+            new = deriving.derive(output)
         except QueryError as error:
             if outcome.partial(plan):  # there may be nothing to make it of
                 continue
             file = str(plan.folder.path / "paper.toml")
-            raise ScenarioError(Problem(f"table {one.name}.sql", str(error), file=file)) from None
+            raise ScenarioError(Problem(f"table {output.name}.sql", str(error), file=file)) from None
         for name, table in new.items():
             outcome.tables.put(name, table)
-            found[name] = table
-    return replace(outcome, derived=found, derived_cpu_s=deriving.cpu_s)
+            made_so_far[name] = table
+    return replace(outcome, derived=made_so_far, derived_cpu_s=deriving.cpu_s)

@@ -75,14 +75,14 @@ LEVELS: Mapping[str, Any] = {
 """Columns: a row for each clause, parameter and level of it, or third of its range."""
 
 
-def by_point(found: pl.DataFrame) -> pl.DataFrame:
+def by_point(findings: pl.DataFrame) -> pl.DataFrame:
     """A row for each clause and point: whether all its numbers are in their bands, and the least margin.
 
     Where a number could not be measured, as of waits where there are none, nothing is known of the clause.
     """
     measured = pl.col("value").is_not_nan().all().over("claim", "clause", "point")
     return (
-        found.filter(measured)
+        findings.filter(measured)
         .group_by("claim", "clause", "point", maintain_order=True)
         .agg(pl.col("holds").all(), pl.col("margin").fill_nan(None).min())
         .sort("claim", "clause", "point", maintain_order=True)
@@ -111,23 +111,25 @@ def title_of(space: Space, claim: Claim, number: int) -> str:
 
 def summarised(mapped: Mapped) -> dict[str, pl.DataFrame]:
     """The tables ``clauses``, ``indices`` and ``levels`` of a map."""
-    found, points = by_point(mapped.found), mapped.points.drop("cpu_s", "error")
+    findings, points = by_point(mapped.found), mapped.points.drop("cpu_s", "error")
     tables: dict[str, list[tuple[object, ...]]] = {"clauses": [], "indices": [], "levels": []}
     for claim in mapped.claims:
         for number, clause in enumerate(claim.clause, 1):
-            own = found.filter(claim=claim.id, clause=number)
-            drawn = own.filter(pl.col("point") > 0).join(points, on="point").sort("point")
+            of_clause = findings.filter(claim=claim.id, clause=number)
+            drawn = of_clause.filter(pl.col("point") > 0).join(points, on="point").sort("point")
             if drawn.height:
                 key = (claim.id, number)
                 indices = _indices(drawn, mapped.space.parameter)
                 kept, repeats = mapped.once(claim.id, defaults=True)
-                repeated = own.filter(pl.col("point").is_in(kept))
+                repeated = of_clause.filter(pl.col("point").is_in(kept))
                 still = len(kept) == 1 and repeats >= FEWEST_REPEATS
                 tables["clauses"].append(
                     (*key, title_of(mapped.space, claim, number), *_clause(clause, drawn, repeated, indices, still))
                 )
                 tables["indices"] += [(*key, *row) for row in _index_rows(indices)]
-                tables["levels"] += [(*key, *row) for one in mapped.space.parameter for row in _levels(drawn, one)]
+                tables["levels"] += [
+                    (*key, *row) for parameter in mapped.space.parameter for row in _levels(drawn, parameter)
+                ]
     schemas = {"clauses": CLAUSES, "indices": INDICES, "levels": LEVELS}
     return {name: pl.DataFrame(rows, schemas[name], orient="row") for name, rows in tables.items()}
 
@@ -138,7 +140,7 @@ Indices = Mapping[str, tuple[Sensitivity, Sensitivity | None]]
 
 def _indices(drawn: pl.DataFrame, parameters: Sequence[Parameter]) -> Indices:
     known = drawn.filter(pl.col("margin").is_not_null())
-    names = [one.name for one in parameters]
+    names = [parameter.name for parameter in parameters]
     of_margin = first_order({name: known[name].to_list() for name in names}, ranks(known["margin"].to_numpy()).tolist())
     of_holding = first_order({name: drawn[name].to_list() for name in names}, drawn["holds"].cast(float).to_list())
     return {name: (index, of_holding.get(name)) for name, index in of_margin.items()}
@@ -182,12 +184,16 @@ def _chance(drawn: pl.DataFrame, repeated: pl.DataFrame) -> float | None:
     return min(1.0, float(spread) / EVEN) if isinstance(spread, float) else None
 
 
-def _levels(drawn: pl.DataFrame, one: Parameter) -> Iterator[tuple[object, ...]]:
+def _levels(drawn: pl.DataFrame, parameter: Parameter) -> Iterator[tuple[object, ...]]:
     """The share at each level, or in each third of the range."""
-    values = drawn[one.name]
+    values = drawn[parameter.name]
     for number in sorted({*(codes := bins(values.to_list(), PARTS)).tolist()}):
         part = drawn.filter(pl.Series(codes == number))
-        own = part[one.name]
-        level = str(own[0]) if one.levels else f"{one.shown(own.min())} to {one.shown(own.max())}"  # type: ignore[arg-type]
+        values_of_part = part[parameter.name]
+        level = (
+            str(values_of_part[0])
+            if parameter.levels
+            else f"{parameter.shown(values_of_part.min())} to {parameter.shown(values_of_part.max())}"
+        )  # type: ignore[arg-type]
         held = share(int(part["holds"].sum()), part.height)
-        yield one.name, level, part.height, int(part["holds"].sum()), held.value, held.low, held.high
+        yield parameter.name, level, part.height, int(part["holds"].sum()), held.value, held.low, held.high

@@ -45,9 +45,9 @@ class Keys(Table):
     @classmethod
     def _readable(cls, given: Any) -> Any:
         for text in _texts(given):
-            found = _TEXT.fullmatch(text)
-            factor = found["factor"] if found else None
-            if found is None or (factor is not None and _number(factor) is None and _quantity(factor) is None):
+            match = _TEXT.fullmatch(text)
+            factor = match["factor"] if match else None
+            if match is None or (factor is not None and _number(factor) is None and _quantity(factor) is None):
                 raise Problems(
                     Problem("", "is no text with a value", text, '"{value}", "{value} * 8", "{value} * 16 KiB"')
                 )
@@ -67,11 +67,11 @@ class Effect(Keys):
 
     def applied(self, value: Value, unit: str | None, names: tuple[str, ...]) -> Change:
         """The change in a study, whose file and name are ``names``."""
-        found = self.with_value(value, unit)
+        change = self.with_value(value, unit)
         for name in names:
             if name in self.of:
-                found = found.updated(self.of[name].with_value(value, unit))
-        return found
+                change = change.updated(self.of[name].with_value(value, unit))
+        return change
 
     @property
     def empty(self) -> bool:
@@ -112,8 +112,8 @@ class Parameter(Effect):
         assert self.range is not None, "asked of ranges"
         units = {_unit(end) for end in (*self.range, self.default)}
         if len(units) > 1 or "" in units:
-            words = "two numbers, or two quantities of one kind, and such a default"
-            yield Problem("range", "cannot be read", list(self.range), words)
+            message = "two numbers, or two quantities of one kind, and such a default"
+            yield Problem("range", "cannot be read", list(self.range), message)
             return
         low, high, default = (_amount(end) for end in (*self.range, self.default))
         if not low < high:
@@ -122,7 +122,12 @@ class Parameter(Effect):
             yield Problem("range", "has no logarithm", list(self.range), 'values above 0, or scale = "linear"')
         elif not low <= default <= high:
             yield Problem("default", "is not in the range", self.default, f"{self.range[0]} to {self.range[1]}")
-        every = [self.set, self.scenario, self.rules, *([one.set, one.scenario, one.rules] for one in self.of.values())]
+        every = [
+            self.set,
+            self.scenario,
+            self.rules,
+            *([level.set, level.scenario, level.rules] for level in self.of.values()),
+        ]
         if not any(True for _ in _texts(every)):
             yield Problem(
                 "scenario", "sets nothing to the value", allowed='a key with "{value}" in scenario, set or rules'
@@ -159,8 +164,8 @@ class Parameter(Effect):
         low, high = self.ends
         if self.whole:
             high += 1
-        found = exp(log(low) + place * (log(high) - log(low))) if self.scale == "log" else low + place * (high - low)
-        return float(int(found)) if self.whole else float(round(found)) if self.unit else found
+        value = exp(log(low) + place * (log(high) - log(low))) if self.scale == "log" else low + place * (high - low)
+        return float(int(value)) if self.whole else float(round(value)) if self.unit else value
 
     def change(self, value: Value, names: tuple[str, ...]) -> Change:
         """What a value changes in a study, whose file and name are ``names``."""
@@ -205,7 +210,7 @@ class Space(Table):
     @field_validator("parameter")
     @classmethod
     def _distinct(cls, given: list[Parameter]) -> list[Parameter]:
-        names = [one.name for one in given]
+        names = [parameter.name for parameter in given]
         again = [at for at, name in enumerate(names) if name in names[:at]]
         if again:
             raise Problems(*(Problem(f"[{at}].name", "duplicate parameter name", names[at]) for at in again))
@@ -220,8 +225,11 @@ class Space(Table):
     def named(self) -> Iterator[tuple[str, str]]:
         """Every name of a study or a study file that is given, with its key."""
         yield from ((f"studies.{name}", name) for name in self.studies)
-        for at, one in enumerate(self.parameter):
-            for key, of in (("", one.of), *((f".levels.{level}", it.of) for level, it in one.levels.items())):
+        for at, parameter in enumerate(self.parameter):
+            for key, of in (
+                ("", parameter.of),
+                *((f".levels.{level}", setting.of) for level, setting in parameter.levels.items()),
+            ):
                 yield from ((f"parameter[{at}]{key}.of.{name}", name) for name in of)
 
 
@@ -242,25 +250,25 @@ def space_of(folder: Folder, name: str | None = None) -> Space:
     file = FILE if name is None else f"robustness-{name}.toml"
     if not (folder.path / file).is_file():
         raise ScenarioError(Problem("--robustness", f"{folder.name} has no {file}", allowed="a paper with that file"))
-    found, entries, claims = folder.read(file, Space), folder.paper.study, [one.id for one in folder.claims]
-    found._file = file
-    names = list(dict.fromkeys([*(one.name for one in entries), *(one.file for one in entries if one.file)]))
-    wrong = [Problem.unknown(key, "study or study file", of, names, of) for key, of in found.named if of not in names]
-    wrong += [Problem.unknown(f"left_out.{of}", "claim", of, claims, of) for of in found.left_out if of not in claims]
+    space, entries, claims = folder.read(file, Space), folder.paper.study, [entry.id for entry in folder.claims]
+    space._file = file
+    names = list(dict.fromkeys([*(entry.name for entry in entries), *(entry.file for entry in entries if entry.file)]))
+    wrong = [Problem.unknown(key, "study or study file", of, names, of) for key, of in space.named if of not in names]
+    wrong += [Problem.unknown(f"left_out.{of}", "claim", of, claims, of) for of in space.left_out if of not in claims]
     clauses = {claim.id: len(claim.clause) for claim in folder.claims}
-    for of, titles in found.titles.items():
+    for of, titles in space.titles.items():
         if of not in clauses:
             wrong.append(Problem.unknown(f"titles.{of}", "claim", of, claims, of))
         elif len(titles) != clauses[of]:
             allowed = f"{clauses[of]}, one for each clause of claims.toml"
             wrong.append(Problem(f"titles.{of}", f"has {plural(len(titles), 'text')}", titles, allowed))
-    tables = [one.name for one in folder.paper.table]
+    tables = [entry.name for entry in folder.paper.table]
     wrong += [
-        Problem.unknown("without_tables", "table", of, tables, of) for of in found.without_tables if of not in tables
+        Problem.unknown("without_tables", "table", of, tables, of) for of in space.without_tables if of not in tables
     ]
     if wrong:
         raise ScenarioError(problem.at(str(folder.path / file), None) for problem in wrong)
-    return found
+    return space
 
 
 def _texts(given: Any) -> Iterator[str]:
@@ -280,10 +288,10 @@ def _filled(given: Any, value: Value, unit: str | None) -> Any:
         return {key: _filled(inner, value, unit) for key, inner in given.items()}
     if isinstance(given, list):
         return [_filled(inner, value, unit) for inner in given]
-    found = _TEXT.fullmatch(given) if isinstance(given, str) else None
-    if found is None or isinstance(value, str):
+    match = _TEXT.fullmatch(given) if isinstance(given, str) else None
+    if match is None or isinstance(value, str):
         return given
-    return _plain(value, unit) if found["factor"] is None else _multiple(value, found["factor"])
+    return _plain(value, unit) if match["factor"] is None else _multiple(value, match["factor"])
 
 
 def _plain(value: float, unit: str | None) -> int | float | str:
@@ -324,14 +332,14 @@ def _unit(end: float | str) -> str | None:
     """The base unit of an end of a range; None of a number, nothing of what cannot be read."""
     if not isinstance(end, str):
         return None
-    found = _quantity(end)
-    return found[1] if found else ""
+    quantity = _quantity(end)
+    return quantity[1] if quantity else ""
 
 
 def _amount(end: float | str) -> float:
     """An end of a range in base units."""
     if not isinstance(end, str):
         return float(end)
-    found = _quantity(end)
-    assert found is not None, "ranges are checked when they are read"
-    return float(found[0])
+    quantity = _quantity(end)
+    assert quantity is not None, "ranges are checked when they are read"
+    return float(quantity[0])

@@ -13,46 +13,46 @@ from fairlane.tasks.closure import sources
 from fairlane.wording import significant
 
 
-def numbers(one: ClaimVerdict) -> Iterator[tuple[ClauseVerdict, Measured]]:
+def numbers(verdict: ClaimVerdict) -> Iterator[tuple[ClauseVerdict, Measured]]:
     """Every number of a claim, with its clause."""
-    for clause in one.clauses:
+    for clause in verdict.clauses:
         for number in clause.numbers:
             yield clause, number
 
 
 def band_of(number: Measured, clause: ClauseVerdict) -> str:
     """The band in the first replicate, as text; with a tilde where it differs between replicates."""
-    first, found = number.first, BAND.fullmatch(clause.clause.band)
-    differs = len({(it.low, it.high) for it in number.findings.values()}) > 1
+    first, match = number.first, BAND.fullmatch(clause.clause.band)
+    differs = len({(finding.low, finding.high) for finding in number.findings.values()}) > 1
     about = "~" if differs else ""
-    ends = ["–" if it is None or isnan(it) else significant(it) for it in (first.low, first.high)]
-    if found is None or not found["operator"]:
+    ends = ["–" if finding is None or isnan(finding) else significant(finding) for finding in (first.low, first.high)]
+    if match is None or not match["operator"]:
         return f"{about}{ends[0]} to {ends[1]}"
-    return f"{found['operator']} {about}{ends[0] if first.low is not None else ends[1]}"
+    return f"{match['operator']} {about}{ends[0] if first.low is not None else ends[1]}"
 
 
 def spread_of(number: Measured) -> str:
     """Median and range over replicates, as text."""
     if number.summary is None:
         return "–"
-    middle, least, greatest = (significant(it) for it in number.summary)
+    middle, least, greatest = (significant(value) for value in number.summary)
     return middle if least == greatest else f"{middle} ({least} to {greatest})"
 
 
-def written(one: ClaimVerdict) -> dict[str, object]:
+def written(verdict: ClaimVerdict) -> dict[str, object]:
     """A claim, its last word, and the numbers of the first replicate and of all."""
-    claim = {"id": one.claim.id, "where": one.claim.where, "claim": one.claim.claim}
-    first = one.judged[min(one.judged)]
+    claim = {"id": verdict.claim.id, "where": verdict.claim.where, "claim": verdict.claim.claim}
+    first = verdict.judged[min(verdict.judged)]
     findings = [
         {
-            "measured": it.words,
-            "value": None if isnan(it.value) else it.value,
-            "low": it.low,
-            "high": it.high,
-            "reported": it.reported or None,
-            "holds": it.holds,
+            "measured": finding.words,
+            "value": None if isnan(finding.value) else finding.value,
+            "low": finding.low,
+            "high": finding.high,
+            "reported": finding.reported or None,
+            "holds": finding.holds,
         }
-        for it in first.findings
+        for finding in first.findings
     ]
     clauses = [
         {
@@ -60,20 +60,20 @@ def written(one: ClaimVerdict) -> dict[str, object]:
             "verdict": clause.verdict,
             "replicates": clause.replicates,
             "in_band": clause.held,
-            "numbers": [{"measured": it.label, "values": it.values} for it in clause.numbers],
+            "numbers": [{"measured": finding.label, "values": finding.values} for finding in clause.numbers],
         }
-        for clause in one.clauses
+        for clause in verdict.clauses
     ]
     return {
         **claim,
-        "verdict": one.ending,
-        "line": one.line,
-        "replicates": one.complete,
-        "holds": {Verdict.HOLDS: True, Verdict.CONTRADICTED: False}.get(one.ending),
+        "verdict": verdict.ending,
+        "line": verdict.line,
+        "replicates": verdict.complete,
+        "holds": {Verdict.HOLDS: True, Verdict.CONTRADICTED: False}.get(verdict.ending),
         "scaled": bool(first.scaled),
         "findings": findings,
         "clauses": clauses,
-        "missing": list(one.missing),
+        "missing": list(verdict.missing),
     }
 
 
@@ -88,44 +88,44 @@ def meta_of(
         citation=paper.citation,
         simulator=sources(),
         notes=list(notes),
-        claims=[_claim(one) for one in verdicts],
+        claims=[_claim(verdict) for verdict in verdicts],
         **facts,
     )
 
 
-def _claim(one: ClaimVerdict) -> ClaimResult:
+def _claim(claim: ClaimVerdict) -> ClaimResult:
     return ClaimResult(
-        id=one.title,
-        where=one.claim.where,
-        paper=one.claim.claim,
-        verdict=str(one.ending),
-        words=one.line,
-        brief=replace(one, under=()).words,
-        missing=list(one.missing)
+        id=claim.title,
+        where=claim.claim.where,
+        paper=claim.claim.claim,
+        verdict=str(claim.ending),
+        words=claim.line,
+        brief=replace(claim, under=()).words,
+        missing=list(claim.missing)
         or [
             f"clause {at + 1} (band {asked.band}): its query has no rows"
-            for at, asked in enumerate(one.claim.clause)
-            if at not in {clause.number for clause in one.clauses}
+            for at, asked in enumerate(claim.claim.clause)
+            if at not in {clause.number for clause in claim.clauses}
         ],
-        clauses=[_clause(clause) for clause in one.clauses],
-        under=[_claim(other) for other in one.under],
+        clauses=[_clause(clause) for clause in claim.clauses],
+        under=[_claim(other) for other in claim.under],
     )
 
 
-def _clause(one: ClauseVerdict) -> ClauseResult:
-    numbers = [_number(number, one) for number in one.numbers]
-    return ClauseResult(verdict=str(one.verdict), brief=one.words, explained=one.explained, numbers=numbers)
+def _clause(clause: ClauseVerdict) -> ClauseResult:
+    numbers = [_number(number, clause) for number in clause.numbers]
+    return ClauseResult(verdict=str(clause.verdict), brief=clause.words, explained=clause.explained, numbers=numbers)
 
 
 def _number(number: Measured, clause: ClauseVerdict) -> Number:
-    found = number.findings.values()
+    findings = number.findings.values()
     return Number(
         label=number.label,
         band=band_of(number, clause),
         reported=number.first.reported,
         replicates=list(number.findings),
-        values=[one.value if isfinite(one.value) else None for one in found],
-        lows=[one.low for one in found],
-        highs=[one.high for one in found],
-        holds=[one.holds for one in found],
+        values=[finding.value if isfinite(finding.value) else None for finding in findings],
+        lows=[finding.low for finding in findings],
+        highs=[finding.high for finding in findings],
+        holds=[finding.holds for finding in findings],
     )

@@ -79,12 +79,12 @@ class Measured:
     @cached_property
     def values(self) -> list[float]:
         """The values that there are."""
-        return [one.value for one in self.findings.values() if not isnan(one.value)]
+        return [finding.value for finding in self.findings.values() if not isnan(finding.value)]
 
     @property
     def held(self) -> int:
         """In how many replicates the value is in its band."""
-        return sum(one.holds for one in self.findings.values())
+        return sum(finding.holds for finding in self.findings.values())
 
     @property
     def summary(self) -> tuple[float, float, float] | None:
@@ -97,7 +97,7 @@ class Measured:
 
         Infinite where nothing varies, or where fewer than two replicates have a value.
         """
-        margins = [one.margin for one in self.findings.values() if isfinite(one.margin)]
+        margins = [finding.margin for finding in self.findings.values() if isfinite(finding.margin)]
         spread = stdev(margins) if len(margins) > 1 else 0.0
         if spread == 0:
             return float("inf")
@@ -138,7 +138,7 @@ class ClauseVerdict:
     @property
     def nearness(self) -> float:
         """That of the number that is nearest to its band's edge."""
-        return min((one.nearness for one in self.numbers), default=float("inf"))
+        return min((number.nearness for number in self.numbers), default=float("inf"))
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class ClaimVerdict:
     @property
     def complete(self) -> int:
         """How many replicates count: those in which nothing is missing, and that do not repeat an earlier one."""
-        return sum(_counts(one) for one in self.judged.values()) - self.repeats
+        return sum(_counts(judgement) for judgement in self.judged.values()) - self.repeats
 
     @property
     def settings(self) -> Sequence["ClaimVerdict"]:
@@ -180,18 +180,18 @@ class ClaimVerdict:
     @property
     def number(self) -> str:
         """The number of replicates, as text."""
-        one = "nothing left to chance" if self.deterministic else "one replicate"
-        return one if self.complete == 1 else plural(self.complete, "replicate")
+        single = "nothing left to chance" if self.deterministic else "one replicate"
+        return single if self.complete == 1 else plural(self.complete, "replicate")
 
     @property
     def near_certain(self) -> bool:
         """Whether it holds by clauses alone that can hardly fail: then it is no evidence."""
-        return self.verdict is Verdict.HOLDS and all(one.clause.near_certain for one in self.counting)
+        return self.verdict is Verdict.HOLDS and all(clause.clause.near_certain for clause in self.counting)
 
     @property
     def scaled(self) -> str:
         """What its studies lack of the paper's."""
-        return "; ".join(dict.fromkeys(one.scaled for one in self.judged.values() if one.scaled))
+        return "; ".join(dict.fromkeys(judgement.scaled for judgement in self.judged.values() if judgement.scaled))
 
     @property
     def deciding(self) -> "ClaimVerdict":
@@ -201,11 +201,11 @@ class ClaimVerdict:
         not hold and that has more replicates.
         """
         enough = min(OF_VARIANT, self.complete)
-        rests = [one for one in self.under if one.complete >= enough or one.deterministic]
-        holding = [one for one in rests if one.verdict is Verdict.HOLDS]
-        denied = [one for one in self.under if one.verdict in (Verdict.FAILS, Verdict.UNDECIDED)]
+        rests = [verdict for verdict in self.under if verdict.complete >= enough or verdict.deterministic]
+        holding = [verdict for verdict in rests if verdict.verdict is Verdict.HOLDS]
+        denied = [verdict for verdict in self.under if verdict.verdict in (Verdict.FAILS, Verdict.UNDECIDED)]
         others = holding if holding and self.verdict is not Verdict.HOLDS else [self, *denied]
-        return max(others, key=lambda one: one.complete)
+        return max(others, key=lambda verdict: verdict.complete)
 
     @property
     def ending(self) -> Verdict:
@@ -245,8 +245,8 @@ class ClaimVerdict:
     @property
     def elsewhere(self) -> list[str]:
         """The verdicts in the other settings that were run."""
-        run = (one for one in self.settings if one.verdict is not Verdict.NOT_RUN)
-        return [one.aside for one in run if one is not self.deciding]
+        run = (setting for setting in self.settings if setting.verdict is not Verdict.NOT_RUN)
+        return [setting.aside for setting in run if setting is not self.deciding]
 
     @property
     def aside(self) -> str:
@@ -263,30 +263,30 @@ class ClaimVerdict:
         number = f"near certain, {last.number}" if last.near_certain else last.number
         if last.verdict is not Verdict.SCALED:
             return number
-        counting = [one for one in last.counting if not one.clause.near_certain]
-        held = sum(one.share_says is Verdict.HOLDS for one in counting)
+        counting = [clause for clause in last.counting if not clause.clause.near_certain]
+        held = sum(clause.share_says is Verdict.HOLDS for clause in counting)
         return f"{number}, {held} of {plural(len(counting), 'clause')} in the band"
 
     @property
     def counting(self) -> list[ClauseVerdict]:
         """The clauses that are findings: no input was chosen by their numbers."""
-        return [one for one in self.clauses if one.verdict is not Verdict.CALIBRATED]
+        return [clause for clause in self.clauses if clause.verdict is not Verdict.CALIBRATED]
 
     @property
     def undecided(self) -> bool:
         """Whether the share of replicates decides nothing for one of its clauses, scaled or not."""
-        return any(one.share_says is Verdict.UNDECIDED for one in self.counting)
+        return any(clause.share_says is Verdict.UNDECIDED for clause in self.counting)
 
     @property
     def nearness(self) -> float:
         """That of its nearest clause; of undecided ones if there are some."""
-        every = [(one.share_says, one.nearness) for one in self.counting]
-        near = [it for verdict, it in every if verdict is Verdict.UNDECIDED] or [it for _, it in every]
+        every = [(clause.share_says, clause.nearness) for clause in self.counting]
+        near = [margin for verdict, margin in every if verdict is Verdict.UNDECIDED] or [margin for _, margin in every]
         return min(near, default=float("inf"))
 
 
-def _counts(one: Judged) -> bool:
-    return not one.missing and bool(one.findings)
+def _counts(judgement: Judged) -> bool:
+    return not judgement.missing and bool(judgement.findings)
 
 
 def over_replicates(
@@ -297,18 +297,20 @@ def over_replicates(
     ``fixed`` names the studies that are the same in all replicates; ``variant`` is that of all, with its
     title.
     """
-    every = {number: one for number, one in sorted(judged.items()) if _counts(one)}
-    counted = {number: every[number].findings for number in once({at: one.identity for at, one in every.items()})}
+    every = {number: judgement for number, judgement in sorted(judged.items()) if _counts(judgement)}
+    counted = {
+        number: every[number].findings for number in once({at: judgement.identity for at, judgement in every.items()})
+    }
     first = judged[min(judged)]
     if not counted:
         clauses = _clauses(claim, {1: first.findings}, None)
         return ClaimVerdict(claim, judged, clauses, Verdict.NOT_RUN, first.missing, 0, False, *variant)
-    scaled = any(one.scaled for one in judged.values())
+    scaled = any(judgement.scaled for judgement in judged.values())
     clauses = _clauses(claim, counted, Verdict.SCALED if scaled else None)
-    found = {one.verdict for one in clauses}
+    clause_verdicts = {judgement.verdict for judgement in clauses}
     verdicts = (Verdict.SCALED, Verdict.FAILS, Verdict.UNDECIDED)
-    verdict = next((it for it in verdicts if it in found), Verdict.HOLDS)
-    if found == {Verdict.CALIBRATED}:
+    verdict = next((verdict_of for verdict_of in verdicts if verdict_of in clause_verdicts), Verdict.HOLDS)
+    if clause_verdicts == {Verdict.CALIBRATED}:
         verdict = Verdict.CALIBRATED
     repeats = len(every) - len(counted)
     deterministic = {*claim.studies} <= {*fixed} or (len(counted) == 1 and repeats > 0)
@@ -317,7 +319,7 @@ def over_replicates(
 
 def joined(settings: Sequence[ClaimVerdict]) -> ClaimVerdict:
     """One claim by several variants: the folder itself first if it is among them."""
-    first, *others = sorted(settings, key=lambda one: one.variant != "")
+    first, *others = sorted(settings, key=lambda setting: setting.variant != "")
     return replace(first, under=others)
 
 
@@ -330,26 +332,26 @@ def once(identities: Mapping[int, str]) -> list[int]:
 
 def _clauses(claim: Claim, counted: Mapping[int, Sequence[Finding]], verdict: Verdict | None) -> list[ClauseVerdict]:
     """Verdicts on the clauses that have numbers, or one that is given."""
-    found = []
+    verdicts = []
     for number, clause in enumerate(claim.clause):
-        of = {at: [one for one in findings if one.clause == number] for at, findings in counted.items()}
+        of = {at: [finding for finding in findings if finding.clause == number] for at, findings in counted.items()}
         of = {at: findings for at, findings in of.items() if findings}
         if of:
-            held = sum(all(one.holds for one in findings) for findings in of.values())
+            held = sum(all(finding.holds for finding in findings) for findings in of.values())
             judged = Verdict.CALIBRATED if clause.calibrated else verdict or verdict_of(held, len(of), clause.chance)
-            found.append(ClauseVerdict(number, clause, _numbers(of), held, len(of), judged))
-    return found
+            verdicts.append(ClauseVerdict(number, clause, _numbers(of), held, len(of), judged))
+    return verdicts
 
 
 def _numbers(of: Mapping[int, Sequence[Finding]]) -> list[Measured]:
     """The numbers of one clause: matched by their labels where these are the same in all replicates, else by place."""
-    names = [[one.label for one in findings] for findings in of.values()]
-    if all(len({*it}) == len(it) and {*it} == {*names[0]} for it in names):
+    names = [[finding.label for finding in findings] for findings in of.values()]
+    if all(len({*labels}) == len(labels) and {*labels} == {*names[0]} for labels in names):
         return [Measured(label, {at: _labelled(findings, label) for at, findings in of.items()}) for label in names[0]]
     most = max(map(len, names))
     by_place = ({at: findings[place] for at, findings in of.items() if place < len(findings)} for place in range(most))
-    return [Measured(found[min(found)].label, found) for found in by_place]
+    return [Measured(by_label[min(by_label)].label, by_label) for by_label in by_place]
 
 
 def _labelled(findings: Iterable[Finding], label: str) -> Finding:
-    return next(one for one in findings if one.label == label)
+    return next(finding for finding in findings if finding.label == label)

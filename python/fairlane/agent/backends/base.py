@@ -73,11 +73,11 @@ class Backend(Named, ABC):
         check_levels(settings, self.in_force())
 
 
-def check_levels(settings: Sequence[Setting], found: Mapping[str, int]) -> None:
+def check_levels(settings: Sequence[Setting], in_force: Mapping[str, int]) -> None:
     """Raises ``BackendError`` unless exactly the levels of ``settings`` are in force, those in ``found`` by host."""
-    if found != (wanted := levels_of(settings)):
-        wrong = sorted(host for host in wanted.keys() | found.keys() if wanted.get(host) != found.get(host))
+    if in_force != (wanted := levels_of(settings)):
+        wrong = sorted(host for host in wanted.keys() | in_force.keys() if wanted.get(host) != in_force.get(host))
         host = wrong[0]
         more = f", and {len(wrong) - 1} more hosts differ" if len(wrong) > 1 else ""
-        shown = [str(levels.get(host, "none")) for levels in (wanted, found)]
+        shown = [str(levels.get(host, "none")) for levels in (wanted, in_force)]
         raise BackendError(f"host {host}: level {shown[0]} was written and {shown[1]} is in force{more}")

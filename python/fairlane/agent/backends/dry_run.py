@@ -32,12 +32,12 @@ class DryRun(Backend):
 
     @override
     def save(self) -> str:
-        return json.dumps([one.written() for one in self._settings()])
+        return json.dumps([setting.written() for setting in self._settings()])
 
     @override
     def write(self, settings: Sequence[Setting]) -> None:
         try:
-            write_text(self._file, json.dumps([one.written() for one in settings]) + "\n")
+            write_text(self._file, json.dumps([setting.written() for setting in settings]) + "\n")
         except ScenarioError as error:
             raise BackendError(str(error)) from None
 
@@ -47,11 +47,11 @@ class DryRun(Backend):
 
     @override
     def restore(self, saved: str) -> None:
-        self.write([Setting.read(one) for one in json.loads(saved)])
+        self.write([Setting.read(record) for record in json.loads(saved)])
 
     def _settings(self) -> tuple[Setting, ...]:
         try:
-            return ordered(Setting.read(one) for one in parse_json(read_text(self._file)))
+            return ordered(Setting.read(record) for record in parse_json(read_text(self._file)))
         except FileNotFoundError:
             return ()
         except (OSError, ValueError, KeyError, TypeError) as error:

@@ -76,9 +76,9 @@ class Linux(Backend):
 
     @model_validator(mode="after")
     def _each_once(self) -> "Linux":
-        if len({one.level for one in self.levels}) < len(self.levels):
-            raise Problems(Problem("levels", "a level is listed twice", [one.level for one in self.levels]))
-        if (total := sum(one.share for one in self.levels)) > 1 + 1e-9:
+        if len({entry.level for entry in self.levels}) < len(self.levels):
+            raise Problems(Problem("levels", "a level is listed twice", [entry.level for entry in self.levels]))
+        if (total := sum(entry.share for entry in self.levels)) > 1 + 1e-9:
             raise Problems(Problem("levels", "the shares are more than the link has", round(total, 3), "at most 1"))
         if len(set(self.addresses.values())) < len(self.addresses):
             raise Problems(Problem("addresses", "two hosts have one address"))
@@ -86,11 +86,11 @@ class Linux(Backend):
 
     @override
     def check(self, surroundings: Surroundings) -> None:
-        have = [one.level for one in self.levels]
+        have = [entry.level for entry in self.levels]
         for level in sorted(surroundings.lanes):
             if level not in have:
-                words = "there is no class for this service level"
-                raise ScenarioError(Problem("backend.levels", words, level, f"a class for each: have {have}"))
+                message = "there is no class for this service level"
+                raise ScenarioError(Problem("backend.levels", message, level, f"a class for each: have {have}"))
         for host in (name.partition("/")[0] for name in self.addresses):
             if host not in surroundings.hosts:
                 known = list(surroundings.hosts)
@@ -100,8 +100,8 @@ class Linux(Backend):
 
     @override
     def endpoints(self, host: str, ranks: int) -> Sequence[str]:
-        own = [f"{host}/{number}" for number in range(ranks)]
-        return own if all(name in self.addresses for name in own) else (host,)
+        names = [f"{host}/{number}" for number in range(ranks)]
+        return names if all(name in self.addresses for name in names) else (host,)
 
     @property
     @override
@@ -110,7 +110,7 @@ class Linux(Backend):
 
     @override
     def save(self) -> str:
-        return json.dumps({_name(one): [found.levels, found.weights] for one, found in self._on_all()})
+        return json.dumps({_name(device): [state.levels, state.weights] for device, state in self._on_all()})
 
     @override
     def write(self, settings: Sequence[Setting]) -> None:
@@ -128,9 +128,9 @@ class Linux(Backend):
         every, weights = self._on_all(), weights_of(settings)
         check_levels(settings, _agreed(every))
         quanta = self._quanta(weights) if weights else {}
-        for device, found in every:
-            if found.weights != quanta:
-                raise BackendError(f"{_name(device)}: quanta {quanta} were written and {found.weights} are in force")
+        for device, state in every:
+            if state.weights != quanta:
+                raise BackendError(f"{_name(device)}: quanta {quanta} were written and {state.weights} are in force")
 
     @override
     def restore(self, saved: str) -> None:
@@ -146,13 +146,13 @@ class Linux(Backend):
 
     def _quanta(self, weights: Mapping[int, float]) -> dict[int, int]:
         """Bytes of each level per round: in proportion to the weights."""
-        relative = {one.level: weights.get(one.level, 1.0) for one in self.levels}
+        relative = {entry.level: weights.get(entry.level, 1.0) for entry in self.levels}
         least = min(relative.values())
         return {level: round(_WEIGHTED * weight / least) for level, weight in relative.items()}
 
     def _check_levels(self, levels: dict[str, int]) -> None:
         """Raises ``BackendError`` for a host or a level that the configuration does not have, or has no more."""
-        known = [one.level for one in self.levels]
+        known = [entry.level for entry in self.levels]
         for host, level in levels.items():
             if host not in self.addresses:
                 raise BackendError(f"backend.addresses: has no address of host {host}")
@@ -170,7 +170,7 @@ class Linux(Backend):
     def _each(self, work: "Callable[[Device], _Made]") -> "list[_Made]":
         """The same on all devices at a time; raises the error of the first that fails when all have ended."""
         with ThreadPoolExecutor(min(len(self.devices), _MOST_AT_ONCE)) as pool:
-            return [one.result() for one in [pool.submit(work, device) for device in self.devices]]
+            return [future.result() for future in [pool.submit(work, device) for device in self.devices]]
 
     def _on(self, device: Device) -> "_Found":
         """What the agent has on a device; raises ``BackendError`` if the root qdisc is of somebody else."""
@@ -178,9 +178,9 @@ class Linux(Backend):
         text = self._tc(device, (f"qdisc show {on}", f"class show {on}", f"filter show {on}"))
         roots = _QDISC.findall(text)
         if ("htb", HANDLE) not in roots:
-            if other := next((one for one in roots if one[0] not in _FREE), None):
-                words = f"device {device.device} of namespace {device.namespace} has a root qdisc already"
-                raise BackendError(f"{words}: {' '.join(other)}; remove it, or name another device")
+            if other := next((root for root in roots if root[0] not in _FREE), None):
+                message = f"device {device.device} of namespace {device.namespace} has a root qdisc already"
+                raise BackendError(f"{message}: {' '.join(other)}; remove it, or name another device")
             return _Found()
         hosts = {int(address): host for host, address in self.addresses.items()}
         levels, handles = {}, {}
@@ -194,36 +194,36 @@ class Linux(Backend):
 
     def _set(self, device: Device, levels: dict[str, int], quanta: Mapping[int, int]) -> None:
         """Makes the device serve exactly these hosts' levels; nothing is left of the agent where there are none."""
-        found = self._on(device)
+        state = self._on(device)
         if not levels and not quanta:
-            if found.is_there:
+            if state.is_there:
                 self._tc(device, [f"qdisc del dev {device.device} root handle {HANDLE}"])
             return
-        self._tc(device, self._batch(device, levels, quanta, found))
+        self._tc(device, self._batch(device, levels, quanta, state))
 
     def _batch(
-        self, device: Device, levels: dict[str, int], quanta: Mapping[int, int], found: "_Found"
+        self, device: Device, levels: dict[str, int], quanta: Mapping[int, int], state: "_Found"
     ) -> Iterator[str]:
         """What tc has to do on a device on which it finds this."""
         on, rate = f"dev {device.device}", f"{device.rate}bit"
-        if not found.is_there:
+        if not state.is_there:
             yield f"qdisc add {on} root handle {HANDLE} htb default {self._default + 1:x} r2q 10"
         ceil = f"rate {rate} ceil {rate} quantum {_QUANTUM}"
         yield f"class replace {on} parent {HANDLE} classid {HANDLE}{_ALL} htb {ceil}"
-        least = min(one.share for one in self.levels)
-        for one in self.levels:
-            share = min(_LEAST_SHARE, one.share) if quanta else one.share
-            own = f"rate {max(8, int(device.rate * share))}bit ceil {rate}"
-            quantum = quanta.get(one.level) or round(_QUANTUM * one.share / least)
-            shared = f"prio {0 if quanta else one.priority} quantum {quantum}"
-            yield f"class replace {on} parent {HANDLE}{_ALL} classid {HANDLE}{one.level + 1:x} htb {own} {shared}"
-        marks = {one.level: one.dscp for one in self.levels}
+        least = min(entry.share for entry in self.levels)
+        for entry in self.levels:
+            share = min(_LEAST_SHARE, entry.share) if quanta else entry.share
+            limits = f"rate {max(8, int(device.rate * share))}bit ceil {rate}"
+            quantum = quanta.get(entry.level) or round(_QUANTUM * entry.share / least)
+            shared = f"prio {0 if quanta else entry.priority} quantum {quantum}"
+            yield f"class replace {on} parent {HANDLE}{_ALL} classid {HANDLE}{entry.level + 1:x} htb {limits} {shared}"
+        marks = {entry.level: entry.dscp for entry in self.levels}
         of_filter = f"{on} parent {HANDLE} protocol ip prio 1"
-        for host, handle in found.handles.items():
-            if levels.get(host) != found.levels[host]:
+        for host, handle in state.handles.items():
+            if levels.get(host) != state.levels[host]:
                 yield f"filter del {of_filter} handle 800::{handle} u32"
         for number, host in enumerate(self.addresses, 1):
-            if host not in levels or levels[host] == found.levels.get(host):
+            if host not in levels or levels[host] == state.levels.get(host):
                 continue
             mark = marks[levels[host]]
             tos = "" if mark is None else f" match ip tos {mark << 2:#x} 0xfc"
@@ -248,9 +248,11 @@ class _Found:
 
 def _agreed(every: Iterable[tuple[Device, _Found]]) -> dict[str, int]:
     """Level by host; -1 where devices disagree, as a change that was interrupted is on some of them only."""
-    levels = [found.levels for _, found in every]
-    hosts = {host: level for one in levels for host, level in one.items()}
-    return {host: level if all(one.get(host) == level for one in levels) else -1 for host, level in hosts.items()}
+    levels = [state.levels for _, state in every]
+    hosts = {host: level for by_host in levels for host, level in by_host.items()}
+    return {
+        host: level if all(by_host.get(host) == level for by_host in levels) else -1 for host, level in hosts.items()
+    }
 
 
 def _name(device: Device) -> str:

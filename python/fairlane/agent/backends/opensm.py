@@ -113,8 +113,8 @@ class OpenSm(Backend):
         try:
             groups = re.compile(self.read_back_level).groups
         except re.error as error:
-            words = f"no regular expression: {error}"
-            raise Problems(Problem("read_back_level", words, self.read_back_level)) from None
+            message = f"no regular expression: {error}"
+            raise Problems(Problem("read_back_level", message, self.read_back_level)) from None
         if groups == 0:
             raise Problems(Problem("read_back_level", "has no group", self.read_back_level, "(...) around the level"))
         return self
@@ -143,8 +143,8 @@ class OpenSm(Backend):
             self._guids = read_guids(self.guids, surroundings.hosts)
             self._check_fabric(self.guids)
         if not opensm_files.has_default(opensm_files.without_agent(self._text())):
-            words = "has no level DEFAULT, without which OpenSM refuses the policy"
-            raise ScenarioError(Problem("qos-levels", words, file=str(self.policy)))
+            message = "has no level DEFAULT, without which OpenSM refuses the policy"
+            raise ScenarioError(Problem("qos-levels", message, file=str(self.policy)))
         if not os.access(self.policy.resolve().parent, os.W_OK):
             raise BackendError(f"{self.policy}: {_user()} may not replace it; the agent needs to write to its folder")
         self._log_size()
@@ -157,14 +157,14 @@ class OpenSm(Backend):
     @override
     def write(self, settings: Sequence[Setting]) -> None:
         if self.weights:
-            own = opensm_files.without_agent(self._conf_text())
-            self._write_conf(own + opensm_files.lines_for(self._conf, own, settings, self._lanes))
+            operators = opensm_files.without_agent(self._conf_text())
+            self._write_conf(operators + opensm_files.lines_for(self._conf, operators, settings, self._lanes))
             return
         text = self._text()
-        own = opensm_files.without_agent(text)
-        if own == text and settings:
+        operators = opensm_files.without_agent(text)
+        if operators == text and settings:
             self._replace(self.policy.with_name(self.policy.name + BESIDE), text)
-        self._replace(self.policy, opensm_files.with_settings(own, settings, self._ports, self._default))
+        self._replace(self.policy, opensm_files.with_settings(operators, settings, self._ports, self._default))
         self._read_again()
 
     @override
@@ -182,10 +182,10 @@ class OpenSm(Backend):
         if self.weights:  # what the operator has changed meanwhile stays
             self._write_conf(opensm_files.without_agent(self._conf_text()) + opensm_files.block_of(saved))
             return
-        own = opensm_files.without_agent(self._text())
-        if own != opensm_files.without_agent(saved):  # the operator has changed the file since then
+        operators = opensm_files.without_agent(self._text())
+        if operators != opensm_files.without_agent(saved):  # the operator has changed the file since then
             before = [Setting(job, level, tuple(ports)) for job, level, ports in opensm_files.settings_in(saved)]
-            saved = opensm_files.with_settings(own, before, lambda port: [port], self._default)
+            saved = opensm_files.with_settings(operators, before, lambda port: [port], self._default)
         self._replace(self.policy, saved)
         self._read_again()
 
@@ -194,17 +194,17 @@ class OpenSm(Backend):
         super().verify(settings)
         if self.weights:
             text = self._conf_text()
-            own = opensm_files.without_agent(text)
-            if opensm_files.block_of(text) != opensm_files.lines_for(self._conf, own, settings, self._lanes):
+            operators = opensm_files.without_agent(text)
+            if opensm_files.block_of(text) != opensm_files.lines_for(self._conf, operators, settings, self._lanes):
                 raise BackendError(f"{self.conf}: has other weights than were written")
             return
         deadline = time.monotonic() + self.read_back_wait * 1e-12
-        for one in settings if self.read_back else ():
-            for pair in list(pairwise(one.hosts))[: self.read_back_pairs]:
-                while (level := self._level_of(*pair)) != one.level:
+        for setting in settings if self.read_back else ():
+            for pair in list(pairwise(setting.hosts))[: self.read_back_pairs]:
+                while (level := self._level_of(*pair)) != setting.level:
                     if time.monotonic() > deadline:
-                        words = f"the path from {pair[0]} to {pair[1]} of job {one.job} has level {level}"
-                        raise BackendError(f"{words}; written was {one.level}")
+                        message = f"the path from {pair[0]} to {pair[1]} of job {setting.job} has level {level}"
+                        raise BackendError(f"{message}; written was {setting.level}")
                     time.sleep(_POLL_S)
 
     def _level_of(self, source: str, destination: str) -> int:
@@ -215,14 +215,14 @@ class OpenSm(Backend):
         for key, value in names.items():
             command = [word.replace(f"{{{key}}}", value) for word in command]
         printed = call(command, self.timeout * 1e-12, BackendError)
-        found = re.search(self.read_back_level, printed)
-        if found is None:
+        match = re.search(self.read_back_level, printed)
+        if match is None:
             raise BackendError(f"{' '.join(command)}: printed no service level: {printed.strip()[:80]!r}")
         try:
-            return int(found[1], 16 if found[1].lower().startswith("0x") else 10)
+            return int(match[1], 16 if match[1].lower().startswith("0x") else 10)
         except (TypeError, ValueError):
-            words = f"{' '.join(command)}: printed {found[1]!r}, no service level"
-            raise BackendError(words) from None
+            message = f"{' '.join(command)}: printed {match[1]!r}, no service level"
+            raise BackendError(message) from None
 
     def _check_fabric(self, file: Path) -> None:
         """Every GUID is one of the fabric that OpenSM manages."""
@@ -234,16 +234,16 @@ class OpenSm(Backend):
         lacking = [(host, guid) for host, guid in written if guid not in known]
         if lacking:
             host, guid = lacking[0]
-            words = f"the fabric has no port with this GUID ({len(lacking)} of {len(written)} are missing)"
+            message = f"the fabric has no port with this GUID ({len(lacking)} of {len(written)} are missing)"
             allowed = f"those that {' '.join(self.discover)} prints"
-            raise ScenarioError(Problem(host, words, guid, allowed, nearest(guid, known), str(file)))
+            raise ScenarioError(Problem(host, message, guid, allowed, nearest(guid, known), str(file)))
 
     def _ports(self, host: str) -> tuple[str, ...]:
         if self.guids is None:
             names = tuple(port.replace("{host}", host) for port in self._patterns)
             if not all(map(_names_port, names)):
-                words = "cannot name a port in a policy of OpenSM; give the backend `guids`"
-                raise BackendError(f"{names[0]}: {words}")
+                message = "cannot name a port in a policy of OpenSM; give the backend `guids`"
+                raise BackendError(f"{names[0]}: {message}")
             return names
         if host not in self._guids:
             raise BackendError(f"{self.guids}: has no GUID of host {host}; the policy cannot name its port")
@@ -306,14 +306,16 @@ class OpenSm(Backend):
         return number
 
     def _only_process(self) -> int:
-        found = []
-        for number in (int(one.name) for one in Path("/proc").iterdir() if one.name.isdecimal()):
+        numbers = []
+        for number in (int(folder.name) for folder in Path("/proc").iterdir() if folder.name.isdecimal()):
             with suppress(OSError):  # of one that has just ended
-                found += [number] if _name_of(number) == self.process else []
-        if len(found) != 1:
-            words = f"{plural(len(found), 'process', 'processes')} {self.process!r} on this machine, {gethostname()}"
-            raise BackendError(f"{words}: run this on the machine of OpenSM, or give the backend pid_file")
-        return found[0]
+                numbers += [number] if _name_of(number) == self.process else []
+        if len(numbers) != 1:
+            message = (
+                f"{plural(len(numbers), 'process', 'processes')} {self.process!r} on this machine, {gethostname()}"
+            )
+            raise BackendError(f"{message}: run this on the machine of OpenSM, or give the backend pid_file")
+        return numbers[0]
 
     def _read_again(self) -> None:
         """Has OpenSM read the policy again; returns when it is in force. Raises ``BackendError``."""
@@ -328,8 +330,8 @@ class OpenSm(Backend):
             if self.done in new:
                 return
             if time.monotonic() > deadline:
-                words = f"{self.log}: no line {self.done!r} within {self.timeout * 1e-12:g} s of SIGHUP"
-                raise BackendError(f"{words}: OpenSM does not answer")
+                message = f"{self.log}: no line {self.done!r} within {self.timeout * 1e-12:g} s of SIGHUP"
+                raise BackendError(f"{message}: OpenSM does not answer")
             time.sleep(_POLL_S)
 
     def _signal(self, number: int) -> None:
@@ -338,9 +340,9 @@ class OpenSm(Backend):
         try:
             os.kill(process, number)
         except OSError as error:
-            words = f"process {process}, {self.process!r}, cannot be sent SIGHUP: {error.strerror}"
+            message = f"process {process}, {self.process!r}, cannot be sent SIGHUP: {error.strerror}"
             who = f"the agent has to run as the user of OpenSM or as root, and not as {_user()}"
-            raise BackendError(f"{words}; {who}") from None
+            raise BackendError(f"{message}; {who}") from None
 
     def _log_size(self) -> int:
         """The size of the log, 0 if there is none. Raises ``BackendError`` if it cannot be read."""

@@ -51,12 +51,12 @@ def _levels(settings: Settings, of: Surroundings) -> Iterator[Problem]:
     lanes = settings.operational_vls
     for level, lane in of.lanes.items():
         if settings.sl2vl[level] != lane:
-            words = f"maps service level {level} to lane {settings.sl2vl[level]}, the twin to lane {lane}"
+            message = f"maps service level {level} to lane {settings.sl2vl[level]}, the twin to lane {lane}"
             shown = ",".join(map(str, settings.sl2vl))
-            yield Problem("qos_sl2vl", words, shown, "the same as qos.sl2vl of the agent")
+            yield Problem("qos_sl2vl", message, shown, "the same as qos.sl2vl of the agent")
         elif lane >= lanes:
-            words = f"the switches have {lanes} lanes, and service level {level} needs lane {lane}"
-            yield Problem("max_op_vls", words, allowed=f"at least {lane + 1} lanes, or fewer levels in policy.levels")
+            message = f"the switches have {lanes} lanes, and service level {level} needs lane {lane}"
+            yield Problem("max_op_vls", message, allowed=f"at least {lane + 1} lanes, or fewer levels in policy.levels")
 
 
 def read_guids(file: Path, hosts: Collection[str]) -> dict[str, tuple[str, ...]]:
@@ -64,24 +64,24 @@ def read_guids(file: Path, hosts: Collection[str]) -> dict[str, tuple[str, ...]]
     known = set(hosts)
     with reading(file):
         text = read_text(file)
-    found: dict[str, tuple[str, ...]] = {}
+    by_host: dict[str, tuple[str, ...]] = {}
     taken: set[str] = set()
     for number, line in content_lines(text):
-        host, *words = line.split()
-        if not words or not all(re.fullmatch(r"0x[0-9a-fA-F]{1,16}", word) for word in words):
+        host, *fields = line.split()
+        if not fields or not all(re.fullmatch(r"0x[0-9a-fA-F]{1,16}", word) for word in fields):
             allowed = "as host0 0x0002c90300000001, with a GUID for each port"
             raise ScenarioError(Problem("", "not a host and its GUIDs", line, allowed, None, str(file), number))
         if host not in known:
             wrong = Problem.unknown("host", "host of the fabric", host, list(hosts)[:20], host)
             raise ScenarioError(wrong.at(str(file), number))
-        guids = tuple(f"0x{int(word, 16):016x}" for word in words)
-        if host in found or len({*taken, *guids}) < len(taken) + len(guids):
-            reason = "the host has GUIDs already" if host in found else "another port has this GUID"
+        guids = tuple(f"0x{int(word, 16):016x}" for word in fields)
+        if host in by_host or len({*taken, *guids}) < len(taken) + len(guids):
+            reason = "the host has GUIDs already" if host in by_host else "another port has this GUID"
             allowed = "one line of each host, with all its ports"
             raise ScenarioError(Problem("", reason, line, allowed, None, str(file), number))
-        found[host] = guids
+        by_host[host] = guids
         taken.update(guids)
-    return found
+    return by_host
 
 
 _PACKET = 4096 // UNIT  # units of the smallest weight where the others leave room: a packet of the largest MTU
@@ -98,7 +98,7 @@ def levels_in(text: str) -> dict[str, int]:
     return {endpoint: int(level) for endpoint, level in _LEVEL.findall(block_of(text))}
 
 
-def lines_for(conf: Path, own: str, settings: Sequence[Setting], lanes: Mapping[int, int]) -> str:
+def lines_for(conf: Path, operators: str, settings: Sequence[Setting], lanes: Mapping[int, int]) -> str:
     """The agent's lines for an operator's file; ``lanes`` has the lane of each level that the agent may give.
 
     Raises ``ScenarioError`` for an option that OpenSM does not understand.
@@ -112,7 +112,7 @@ def lines_for(conf: Path, own: str, settings: Sequence[Setting], lanes: Mapping[
     shared = {lanes[level]: max(1, round(unit * weight / least)) for level, weight in weights.items()}
     low = [*shared.items(), *((lane, weight) for lane, weight in options.vlarb_low if lane not in shared)]
     high = [(lane, weight) for lane, weight in options.vlarb_high if lane not in shared]
-    named = {line.split()[0] for _, line in content_lines(own)}
+    named = {line.split()[0] for _, line in content_lines(operators)}
     lines = [BEGIN, *(f"# level {endpoint} {level}" for endpoint, level in levels_of(settings).items())]
     for table, entries in (("low", low), ("high", high)):
         shown = ",".join(f"{lane}:{weight}" for lane, weight in entries) or "0:0"
@@ -142,27 +142,27 @@ def has_default(text: str) -> bool:
     return _DEFAULT.search(text) is not None
 
 
-def with_settings(own: str, settings: Sequence[Setting], ports: Ports, default: int = 0) -> str:
+def with_settings(operators: str, settings: Sequence[Setting], ports: Ports, default: int = 0) -> str:
     """The operator's file with the levels of jobs.
 
     The agent's rules come before the operator's. A section that the file does not have is added, and so is the level
     ``DEFAULT``, which OpenSM requires, as service level ``default``.
     """
     if not settings:
-        return own
+        return operators
     levels = [_level(f"fairlane-sl-{level}", level) for level in sorted({one.level for one in settings})]
-    if not has_default(own):
+    if not has_default(operators):
         levels.insert(0, _level("DEFAULT", default))
-    text = _insert(own, "qos-match-rules", [line for one in settings for line in _rule(one)], first=True)
+    text = _insert(operators, "qos-match-rules", [line for one in settings for line in _rule(one)], first=True)
     text = _insert(text, "qos-levels", [line for one in levels for line in one])
     return _insert(text, "port-groups", [line for one in settings for line in _group(one, ports)])
 
 
 def settings_in(text: str) -> list[tuple[str, int, list[str]]]:
     """Job, level and ports of each setting that the agent's lines of a policy hold."""
-    own = "".join(_BLOCK.findall(text))
-    levels = {job: int(level) for job, level in _RULE.findall(own)}
-    groups = {job: [port.strip() for port in ports.split(",")] for job, ports in _GROUP.findall(own)}
+    blocks = "".join(_BLOCK.findall(text))
+    levels = {job: int(level) for job, level in _RULE.findall(blocks)}
+    groups = {job: [port.strip() for port in ports.split(",")] for job, ports in _GROUP.findall(blocks)}
     return [(job, levels[job], ports) for job, ports in groups.items() if job in levels]
 
 
@@ -184,15 +184,15 @@ def _rule(setting: Setting) -> list[str]:
 
 
 def _table(name: str, fields: Iterable[str]) -> list[str]:
-    return [f"    {name}", *(f"        {one}" for one in fields), f"    end-{name}"]
+    return [f"    {name}", *(f"        {field}" for field in fields), f"    end-{name}"]
 
 
 def _insert(text: str, section: str, lines: Sequence[str], *, first: bool = False) -> str:
     """The text with lines at the end of a section, or at its beginning; a missing section is added at the top."""
-    found = re.search(rf"^[ \t]*{section if first else f'end-{section}'}[ \t]*(?:#.*)?$\n?", text, re.MULTILINE)
-    if found is None:
+    heading = re.search(rf"^[ \t]*{section if first else f'end-{section}'}[ \t]*(?:#.*)?$\n?", text, re.MULTILINE)
+    if heading is None:
         return _block([section, *lines, f"end-{section}"]) + text
-    at = found.end() if first else found.start()
+    at = heading.end() if first else heading.start()
     return text[:at] + _block(lines) + text[at:]
 
 

@@ -59,7 +59,7 @@ def loads(system: str, placement: int, seed: int) -> "NDArray[numpy.float64]":
     """The share of each link's bandwidth that an iteration per second of each job takes: links by jobs."""
     data = Scenario.load(SYSTEMS / f"{system}.toml").model_dump(mode="json", exclude_none=True)
     for job in data["jobs"]:  # the division of time does not matter here
-        job["workload"] = {key: it for key, it in job["workload"].items() if key != "compute_share"} | {
+        job["workload"] = {key: parameter for key, parameter in job["workload"].items() if key != "compute_share"} | {
             "compute": "1 us"
         }
     scenario = Scenario(**{**data, "seed": seed, "placement": {"name": "random", "seed": placement}})
@@ -68,8 +68,8 @@ def loads(system: str, placement: int, seed: int) -> "NDArray[numpy.float64]":
     network = resolved.tables["network"]
     overhead = 1 + network["header"] / network["mtu"]
     columns = [fabric.loads(job.hosts, traffic) for job, traffic in _traffic(resolved)]
-    found: NDArray[numpy.float64] = numpy.stack(columns, axis=1) * overhead * 8 / fabric.links["bandwidth"][:, None]
-    return found
+    used: NDArray[numpy.float64] = numpy.stack(columns, axis=1) * overhead * 8 / fabric.links["bandwidth"][:, None]
+    return used
 
 
 def _traffic(resolved: Resolved) -> Iterable[tuple[Any, "NDArray[numpy.float64]"]]:
@@ -87,8 +87,8 @@ def largest(taken: "NDArray[numpy.float64]", headroom: "NDArray[numpy.float64]")
     near = taken @ isolated > 1 - AFFORDED  # other links cannot be full
     constraints: Mapping[str, Any] = {"A_ub": taken[near], "b_ub": numpy.ones(int(near.sum()))} if near.any() else {}
     spans = [(1 - AFFORDED, most) for most in isolated]
-    found = linprog(-numpy.ones(len(isolated)) / len(isolated), bounds=spans, **constraints)
-    return float(-found.fun - 1) if found.status == 0 else float("nan")
+    optimum = linprog(-numpy.ones(len(isolated)) / len(isolated), bounds=spans, **constraints)
+    return float(-optimum.fun - 1) if optimum.status == 0 else float("nan")
 
 
 def ranking(tables: "Database") -> "pl.DataFrame":
@@ -104,8 +104,8 @@ def ranking(tables: "Database") -> "pl.DataFrame":
     rows = [
         _row(group, _baseline(cells, group)) for _, group in cells.group_by("system", "treatment", maintain_order=True)
     ]
-    found = pl.DataFrame(rows, infer_schema_length=None)
-    return found.sort("system", "improvement", descending=[True, True])
+    rows_by_treatment = pl.DataFrame(rows, infer_schema_length=None)
+    return rows_by_treatment.sort("system", "improvement", descending=[True, True])
 
 
 def _baseline(cells: "pl.DataFrame", group: "pl.DataFrame") -> "pl.DataFrame":
@@ -118,18 +118,18 @@ def _baseline(cells: "pl.DataFrame", group: "pl.DataFrame") -> "pl.DataFrame":
 def _row(group: "pl.DataFrame", joined: "pl.DataFrame") -> dict[str, Any]:
 
     known = joined.filter(pl.col("baseline").is_not_null())
-    found: dict[str, Any] = {"system": group["system"][0], "treatment": group["treatment"][0]}
-    found |= {"placements": group["placement"].n_unique(), "cells": group.height, "jobs": int(group["jobs"].sum())}
-    found |= _estimate("improvement", group, pl.col("improvement"))
-    found |= _estimate("gain", known, pl.col("improvement") - pl.col("baseline"))
-    found |= _estimate("difference", known, pl.col("improvement") - 2 * pl.col("baseline"))
+    row: dict[str, Any] = {"system": group["system"][0], "treatment": group["treatment"][0]}
+    row |= {"placements": group["placement"].n_unique(), "cells": group.height, "jobs": int(group["jobs"].sum())}
+    row |= _estimate("improvement", group, pl.col("improvement"))
+    row |= _estimate("gain", known, pl.col("improvement") - pl.col("baseline"))
+    row |= _estimate("difference", known, pl.col("improvement") - 2 * pl.col("baseline"))
     names = ("headroom", "bound", "w")
     of_placements = group.group_by("placement", maintain_order=True).agg(pl.col(*names).mean())
     means = of_placements.select(pl.col(*names).cast(pl.Float64).mean().fill_null(float("nan"))).row(0, named=True)
-    found |= {"headroom": means["headroom"], "share": found["improvement"] / means["headroom"]}
-    found |= {"bound": means["bound"], "share_of_bound": found["improvement"] / means["bound"]}
-    found |= {"worst": group["worst"].min(), "best": group["best"].max(), "w": means["w"]}
-    return found | {"losing": float(group["losing"].to_numpy().sum() / found["jobs"])}
+    row |= {"headroom": means["headroom"], "share": row["improvement"] / means["headroom"]}
+    row |= {"bound": means["bound"], "share_of_bound": row["improvement"] / means["bound"]}
+    row |= {"worst": group["worst"].min(), "best": group["best"].max(), "w": means["w"]}
+    return row | {"losing": float(group["losing"].to_numpy().sum() / row["jobs"])}
 
 
 def _estimate(name: str, cells: "pl.DataFrame", value: "pl.Expr") -> dict[str, float | None]:
@@ -173,5 +173,5 @@ def variances(tables: "Database") -> "pl.DataFrame":
 
 def _level(rows: "pl.DataFrame", *keys: str) -> "pl.DataFrame":
     """Of each group its mean, the variance within it, and how many rows it has."""
-    found = rows.group_by(keys, maintain_order=True)
-    return found.agg(pl.col("mean").mean(), pl.len(), within=pl.col("mean").var())
+    groups = rows.group_by(keys, maintain_order=True)
+    return groups.agg(pl.col("mean").mean(), pl.len(), within=pl.col("mean").var())

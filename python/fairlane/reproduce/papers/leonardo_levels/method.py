@@ -32,12 +32,12 @@ def simulate(scenario: "Scenario", arguments: Mapping[str, Any], watch: "Stopwat
     Raises ``RunError`` if it is not done after the scenario's duration, ``ScenarioError`` for arguments.
     """
     with watch.lap("set-up"):
-        own = scenario.jobs[0]
-        assert own.ranks is not None, "the study gives ranks"
+        job = scenario.jobs[0]
+        assert job.ranks is not None, "the study gives ranks"
         known = allocations(HERE / arguments["allocations"])
-        now = moment(known, own.ranks // (own.ranks_per_host or 1), scenario.seed)
+        now = moment(known, job.ranks // (job.ranks_per_host or 1), scenario.seed)
         rate = float(Fabric.build(scenario.fabric.spec).links["bandwidth"].max()) / 8
-        placed = own.model_copy(update={"placement": Placement(name="list", hosts=list(now.own))})
+        placed = job.model_copy(update={"placement": Placement(name="list", hosts=list(now.own))})
         beside = list(jobs(now, arguments, rate, scenario.seed))
         resolved = scenario.model_copy(update={"jobs": [placed, *beside]}).resolve()
     with watch.lap("simulating"):
@@ -47,18 +47,18 @@ def simulate(scenario: "Scenario", arguments: Mapping[str, Any], watch: "Stopwat
     if not (ranks["finished"] != 0).all():
         raise RunError(f"{scenario.name}: not done after {DURATION.format(scenario.duration)}", slug="limit")
     end = int(ranks.select(pl.col("finished_at").max()).item())
-    assert own.workload is not None, "the study gives a workload"
-    assert isinstance(own.stop, int), "the study gives a number of steps"
+    assert job.workload is not None, "the study gives a workload"
+    assert isinstance(job.stop, int), "the study gives a number of steps"
     time_s = (end - resolved.jobs[0].start) * PS
-    found = {
+    row = {
         "nodes": len(now.own),
         "time_s": time_s,
-        "node_gb_per_s": own.workload.message_size * GPUS * own.stop / time_s * 1e-9,
+        "node_gb_per_s": job.workload.message_size * GPUS * job.stop / time_s * 1e-9,
         "cells_used": len({host // 180 for host in now.own}),
         "other_jobs": len(beside),
         "other_nodes": sum(map(len, now.others)),
     }
-    table = {key: [value] for key, value in found.items()}
+    table = {key: [value] for key, value in row.items()}
     return {"tables": {"measured": table}, "packet_hops": measured.packet_hops, "digest": measured.digest}
 
 
@@ -76,9 +76,9 @@ def gains(tables: "Database") -> pl.DataFrame:
     rows = []
     for position, of in enumerate(cells().iter_rows(named=True)):
         part = paired.filter(pl.col("cell") == of["cell"])
-        found = of_ratios(part["gain"].to_list())
-        if found is not None:
-            predicted = {"predicted": found.value, "low": found.low, "high": found.high, "moments": part.height}
+        gain = of_ratios(part["gain"].to_list())
+        if gain is not None:
+            predicted = {"predicted": gain.value, "low": gain.low, "high": gain.high, "moments": part.height}
             means = part.select(pl.col("on_default", "on_unused").mean()).row(0, named=True)
             rows.append({"position": position, **of, "fitted": of["cell"] == FITTED, **predicted, **means})
     return pl.DataFrame(rows, infer_schema_length=None)

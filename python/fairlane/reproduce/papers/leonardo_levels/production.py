@@ -45,8 +45,8 @@ def hosts() -> Mapping[str, int]:
 def allocations(file: Path) -> Sequence[Sequence[int]]:
     """The hosts of each job with nodes of the Booster partition only."""
     host = hosts()
-    found = (row["nodes"].split() for row in read_rows(file, ("job", "nodes"), ("hosts",)))
-    return tuple(tuple(host[name] for name in names) for names in found if all(name in host for name in names))
+    lists = (row["nodes"].split() for row in read_rows(file, ("job", "nodes"), ("hosts",)))
+    return tuple(tuple(host[name] for name in names) for names in lists if all(name in host for name in names))
 
 
 def moment(known: Sequence[Sequence[int]], size: int, seed: int) -> Moment:
@@ -57,7 +57,7 @@ def moment(known: Sequence[Sequence[int]], size: int, seed: int) -> Moment:
     order = stream(seed, Purpose.BACKGROUND, 0).permutation(len(known)).tolist()
     first = next((number for number in order if len(known[number]) == size), None)
     if first is None:
-        allowed = ", ".join(map(str, sorted({len(one) for one in known})))
+        allowed = ", ".join(map(str, sorted({len(allocation) for allocation in known})))
         raise ScenarioError(Problem("jobs[0].ranks", "no allocation has so many nodes", size, allowed))
     taken, others = set(known[first]), []
     for number in order:
@@ -88,11 +88,11 @@ class Profile:
         through = size * (nodes - 1 if self.workload == "incast" else messages)
         exchange = through / rate * 1e12
         period = round(exchange / busy)
-        own: dict[str, Any] = {"sides": [nodes], "steps": [1]} if self.workload == "shift" else {}
+        fixed: dict[str, Any] = {"sides": [nodes], "steps": [1]} if self.workload == "shift" else {}
         once = {} if self.workload == "uniform_random" else {"messages_per_iteration": 1}
         parameters = {
             **once,
-            **own,
+            **fixed,
             **self.parameters,
             "message_size": f"{size} B",
             "compute": f"{period - round(exchange)} ps",
@@ -102,14 +102,14 @@ class Profile:
 
 def profiles(table: Sequence[Mapping[str, Any]]) -> Sequence[Profile]:
     """The profiles that a study lists."""
-    found = []
+    entries = []
     for number, given in enumerate(table):
         known = ("workload", "weight", "bytes", "spread", "parameters")
         for key in given:
             if key not in known:
                 raise ScenarioError(Problem.unknown(f"measure.arguments.profiles[{number}].{key}", "key", key, known))
-        found.append(Profile(**{"parameters": {}, **given, "bytes": int(SIZE.parse(given["bytes"]))}))
-    return found
+        entries.append(Profile(**{"parameters": {}, **given, "bytes": int(SIZE.parse(given["bytes"]))}))
+    return entries
 
 
 def jobs(beside: Moment, given: Mapping[str, Any], rate: float, seed: int) -> Iterator[Job]:

@@ -38,7 +38,7 @@ def simulate(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "Stopwa
     drawn = by_job(power(["application"], [sockets], ranks, run_time))
     waits = measured.interference.filter(pl.col("delayed") == 0)
     mine = pl.col("delaying") == 0
-    found = {
+    values = {
         "run_time": run_time,
         "ranks": ranks.height,
         "others": int(waits.filter(~mine)["waiting"].sum()),
@@ -48,7 +48,7 @@ def simulate(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "Stopwa
         "energy_j": float(drawn["energy_j"].item()),
         "interference_iterations": _behind(measured.ranks),
     }
-    return _answer(found, measured)
+    return _answer(values, measured)
 
 
 def interference(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "Stopwatch") -> dict[str, Any]:
@@ -62,8 +62,8 @@ def interference(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "St
     return _answer({**extract_features(measured, 0), **used}, measured)
 
 
-def _answer(found: Mapping[str, float], measured: EngineTables) -> dict[str, Any]:
-    table = {key: [value] for key, value in found.items()}
+def _answer(values: Mapping[str, float], measured: EngineTables) -> dict[str, Any]:
+    table = {key: [value] for key, value in values.items()}
     return {"tables": {"measured": table}, "packet_hops": measured.packet_hops, "digest": measured.digest}
 
 

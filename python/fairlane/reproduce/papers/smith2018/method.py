@@ -35,11 +35,11 @@ def counted(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "Stopwat
     """
     with watch.lap("set-up"):
         resolved = scenario.resolve()
-        own = _counters(resolved)
+        counters = _counters(resolved)
         everywhere = _counters(resolved, all_switches=True)
     with watch.lap("simulating"):
-        done = _timesteps_done(own, int(scenario.jobs[JOB].stop or 0))
-        engine = watch.drive(resolved, done, [own, everywhere])
+        done = _timesteps_done(counters, int(scenario.jobs[JOB].stop or 0))
+        engine = watch.drive(resolved, done, [counters, everywhere])
     ranks = frame(engine.table("ranks")).filter(pl.col("job") == JOB)
     if not (ranks["finished"] != 0).all():
         raise RunError(f"{scenario.name}: not done after {scenario.duration} ps", slug="limit")
@@ -59,14 +59,14 @@ def counted(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "Stopwat
         "hosts_filled": sum(len(set(job.hosts)) for job in resolved.jobs[1:]),
     }
     tables = {
-        "own": _timesteps(scenario, own.table(engine)),
+        "own": _timesteps(scenario, counters.table(engine)),
         "everywhere": _timesteps(scenario, everywhere.table(engine)),
         "run": pl.DataFrame([run]),
     }
-    windows = {"own_before": own.windows(), "everywhere_before": everywhere.windows()}
+    windows = {"own_before": counters.windows(), "everywhere_before": everywhere.windows()}
     tables |= {name: _before(table) for name, table in windows.items() if table is not None}
-    found = {name: columns_of(table) for name, table in tables.items()}
-    return {"tables": found, "packet_hops": engine.packet_hops, "digest": engine.digest()}
+    columns = {name: columns_of(table) for name, table in tables.items()}
+    return {"tables": columns, "packet_hops": engine.packet_hops, "digest": engine.digest()}
 
 
 def _counters(resolved: "Resolved", **different: bool) -> IterationCounters:
@@ -134,11 +134,15 @@ def traced(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "Stopwatc
     threshold = quiet_wait(records[0])
     milc: Any = scenario.jobs[JOB].workload
     exchange = max(1, milc.iterations - 1)
-    parts = [_recorded(one, it, view, threshold, exchange) for one, it in zip(chosen, records, strict=True)]
+    parts = [
+        _recorded(recorded_job, record, view, threshold, exchange)
+        for recorded_job, record in zip(chosen, records, strict=True)
+    ]
     tables = {}
     for name in parts[0]:
         named = [
-            part[name].select(pl.lit(one.name).alias("name"), pl.all()) for one, part in zip(chosen, parts, strict=True)
+            part[name].select(pl.lit(recorded_job.name).alias("name"), pl.all())
+            for recorded_job, part in zip(chosen, parts, strict=True)
         ]
         tables[name] = columns_of(pl.concat(named, how="diagonal_relaxed"))
     return {"tables": tables}
@@ -155,10 +159,10 @@ def _extremes(scenario: "Scenario", resolved: "Resolved", watch: "Stopwatch") ->
     iterations = derive.iterations(derive.labels_of(resolved), marks(engine)).filter(pl.col("job") == JOB)
     table = spans(iterations, timed=timed(engine, JOB))
     later = pl.col("iteration") - milc.warmup
-    found = extremes(table.filter((pl.col("iteration") > milc.warmup) & (later % milc.every != 0)))
-    if len(found) < 2:
+    chosen = extremes(table.filter((pl.col("iteration") > milc.warmup) & (later % milc.every != 0)))
+    if len(chosen) < 2:
         raise RunError(f"{resolved.name}: fewer than two timesteps besides those to warm up", slug="limit")
-    return found
+    return chosen
 
 
 def _record(resolved: "Resolved", period: "Span", watch: "Stopwatch") -> "Record":

@@ -41,10 +41,10 @@ def _given(tables: "Database") -> "Given | None":
     from fairlane.predict.hyperparameters import Given
 
     whole = {"n_estimators", "max_depth", "min_samples_leaf"}
-    found: dict[str, dict[str, Any]] = {}
+    hyperparameters: dict[str, dict[str, Any]] = {}
     for model, name, value in tables.ask("SELECT * FROM hyperparameters.given").iter_rows():
-        found.setdefault(model, {})[name] = int(value) if name in whole else value
-    return Given(**found) if found else None
+        hyperparameters.setdefault(model, {})[name] = int(value) if name in whole else value
+    return Given(**hyperparameters) if hyperparameters else None
 
 
 def by_parts(tables: "Database") -> Frames:
@@ -64,27 +64,27 @@ def by_parts(tables: "Database") -> Frames:
     chosen: tuple[Named, ...] = (OF_THE_TIME,)
     if table.runs >= TUNED_FROM:
         chosen = (OF_THE_TIME, "tuned")
-    found = compare(table, hyperparameters=chosen, **folds)
-    differences = pl.DataFrame(list(_of_parts(found, chosen)))
-    return {"table_2": found.table, "table_2_differences": differences, "predictions_2": found.predictions}
+    comparison = compare(table, hyperparameters=chosen, **folds)
+    differences = pl.DataFrame(list(_of_parts(comparison, chosen)))
+    return {"table_2": comparison.table, "table_2_differences": differences, "predictions_2": comparison.predictions}
 
 
-def _of_parts(found: "Comparison", hyperparameters: Iterable[str]) -> Iterator[dict[str, Any]]:
+def _of_parts(comparison: "Comparison", hyperparameters: Iterable[str]) -> Iterator[dict[str, Any]]:
     from fairlane.predict.parts import PARTS
 
     for kind in hyperparameters:
         gbm = {**BOOSTING, "hyperparameters": kind}
         for part in PARTS:
             forest, boosting = ({**gbm, "model": model, "parts": part} for model in ("forest", "gbm"))
-            yield _difference(found, f"forest - boosting, {part}", forest, boosting, hyperparameters=kind)
+            yield _difference(comparison, f"forest - boosting, {part}", forest, boosting, hyperparameters=kind)
         sparse, base = ({**gbm, "parts": part} for part in ("sparse", "base"))
-        yield _difference(found, "sparse - base, boosting", sparse, base, hyperparameters=kind)
+        yield _difference(comparison, "sparse - base, boosting", sparse, base, hyperparameters=kind)
         for model in ("gbm", "forest") if kind != "tuned" else ():
             for part in PARTS[1:]:
                 inside = {**gbm, "model": model, "parts": part}
                 both = {**inside, "setting": "transductive"}
-                words = f"transductive - inductive, {model}, {part}"
-                yield _difference(found, words, both, inside, hyperparameters=kind)
+                difference = f"transductive - inductive, {model}, {part}"
+                yield _difference(comparison, difference, both, inside, hyperparameters=kind)
 
 
 def by_clusters(tables: "Database") -> Frames:
@@ -93,8 +93,8 @@ def by_clusters(tables: "Database") -> Frames:
 
     table = _table(_regular(tables, "runs"))
     given = _given(tables)
-    found = local(table, hyperparameters=given or OF_THE_TIME, transductive=given is None, **_folds(tables, table))
-    return {"table_3": found.table, "predictions_3": found.predictions}
+    comparison = local(table, hyperparameters=given or OF_THE_TIME, transductive=given is None, **_folds(tables, table))
+    return {"table_3": comparison.table, "predictions_3": comparison.predictions}
 
 
 def by_kinds(tables: "Database") -> Frames:
@@ -113,15 +113,15 @@ def by_kinds(tables: "Database") -> Frames:
         kinds = dict(rows.select("run", "kind").unique().iter_rows()) if study == "kinds" else None
         table = _table(rows)
         of_run = None if kinds is None else [kinds[name] for name in table.names]
-        found = local(table, kinds=of_run, hyperparameters=OF_THE_TIME, **_folds(tables, table))
-        for row in found.table.iter_rows(named=True):
+        comparison = local(table, kinds=of_run, hyperparameters=OF_THE_TIME, **_folds(tables, table))
+        for row in comparison.table.iter_rows(named=True):
             model = {"clusters": row["clusters"], "setting": row["setting"]}
-            one = {"clusters": 1, "setting": "inductive"}
-            agreement = None if kinds is None else _agreement(found.predictions.filter(**model), kinds)
+            baseline = {"clusters": 1, "setting": "inductive"}
+            agreement = None if kinds is None else _agreement(comparison.predictions.filter(**model), kinds)
             errors.append({"background": background, **row, "adjusted_rand": agreement})
-            if model != one:
-                words = f"{row['clusters']} models, {row['setting']} - one model"
-                differences.append(_difference(found, words, model, one, background=background))
+            if model != baseline:
+                difference = f"{row['clusters']} models, {row['setting']} - one model"
+                differences.append(_difference(comparison, difference, model, baseline, background=background))
     return {
         "kinds_table": pl.DataFrame(errors, infer_schema_length=None),
         "kinds_differences": pl.DataFrame(differences),
@@ -147,9 +147,9 @@ def by_windows(tables: "Database") -> Frames:
     """
     errors, differences = [], []
     for study in ("eighth", "long"):
-        found, windows = _windows(tables, study)
-        errors.append(found.table.select(pl.lit(study).alias("study"), pl.all()))
-        differences += list(_of_windows(found, study, windows))
+        comparison, windows = _windows(tables, study)
+        errors.append(comparison.table.select(pl.lit(study).alias("study"), pl.all()))
+        differences += list(_of_windows(comparison, study, windows))
     return {"windows_table": pl.concat(errors), "windows_differences": pl.DataFrame(differences)}
 
 
@@ -167,11 +167,13 @@ def _windows(tables: "Database", study: str) -> tuple["Comparison", list[str]]:
     for (switches, counters), rows in inputs.items():
         table = _table(rows)
         how: dict[str, Any] = {"models": models, "parts": ("base",), "hyperparameters": (OF_THE_TIME,)}
-        found = compare(table, transductive=False, **how, **_folds(tables, table))
+        comparison = compare(table, transductive=False, **how, **_folds(tables, table))
         names = (pl.lit(switches).alias("switches"), pl.lit(counters).alias("counters"))
         left = ("hyperparameters", "parts", "setting")
-        parts.append([it.select(*names, pl.all().exclude(left)) for it in (found.table, found.predictions)])
-    return Comparison(*(pl.concat(it) for it in zip(*parts, strict=True))), windows
+        parts.append(
+            [frame.select(*names, pl.all().exclude(left)) for frame in (comparison.table, comparison.predictions)]
+        )
+    return Comparison(*(pl.concat(frame) for frame in zip(*parts, strict=True))), windows
 
 
 def _inputs(tables: "Database", study: str) -> tuple[dict[tuple[str, str], pl.DataFrame], list[str]]:
@@ -179,7 +181,7 @@ def _inputs(tables: "Database", study: str) -> tuple[dict[tuple[str, str], pl.Da
     regular = _regular(tables, study)
     one_later = "seed::UINTEGER AS run, timestep + 1 AS timestep, seconds AS before"
     earlier = tables.ask(f'SELECT {one_later} FROM "{study}".own')
-    keys, found = ["run", "timestep"], {}
+    keys, inputs = ["run", "timestep"], {}
     counted = regular.filter(~pl.col("extra")).join(earlier, on=keys).select(*keys, "seconds", "before")
     lengths: list[float] = tables.ask(f'SELECT DISTINCT window_s FROM "{study}".own_before ORDER BY 1')[
         "window_s"
@@ -189,17 +191,17 @@ def _inputs(tables: "Database", study: str) -> tuple[dict[tuple[str, str], pl.Da
         f'SELECT seed::UINTEGER AS run, timestep FROM "{study}".own_before WHERE window_s = {lengths[-1]!r}'
     )
     counted = counted.join(whole, on=keys)
-    found["none", BEFORE] = counted
+    inputs["none", BEFORE] = counted
     times = counted.drop("before")
     for switches in ("own", "everywhere"):
         itself = _counters_of(tables, f'"{study}".{switches}')
-        found[switches, ITSELF] = times.join(itself, on=keys)
+        inputs[switches, ITSELF] = times.join(itself, on=keys)
         windows = _counters_of(tables, f'"{study}".{switches}_before')
         for length, name in zip(lengths, names, strict=True):
-            found[switches, name] = times.join(windows.filter(window_s=length).drop("window_s"), on=keys)
+            inputs[switches, name] = times.join(windows.filter(window_s=length).drop("window_s"), on=keys)
         longest = windows.filter(window_s=lengths[-1]).drop("window_s")
-        found[switches, f"{names[-1]}, {BEFORE}"] = counted.join(longest, on=keys)
-    return found, names
+        inputs[switches, f"{names[-1]}, {BEFORE}"] = counted.join(longest, on=keys)
+    return inputs, names
 
 
 def _counters_of(tables: "Database", table: str) -> pl.DataFrame:
@@ -207,7 +209,7 @@ def _counters_of(tables: "Database", table: str) -> pl.DataFrame:
     return tables.ask(f"SELECT seed::UINTEGER AS run, timestep, {counters} FROM {table}")
 
 
-def _of_windows(found: "Comparison", study: str, windows: list[str]) -> Iterator[dict[str, Any]]:
+def _of_windows(comparison: "Comparison", study: str, windows: list[str]) -> Iterator[dict[str, Any]]:
     """Of boosting: each window against the timestep itself, all switches against own ones, both against persistence."""
 
     def model(switches: str, counters: str) -> dict[str, str]:
@@ -217,21 +219,21 @@ def _of_windows(found: "Comparison", study: str, windows: list[str]) -> Iterator
     for switches in ("own", "everywhere"):
         itself = model(switches, ITSELF)
         for name in windows:
-            words = f"{switches}: {name} - {ITSELF}"
-            yield _difference(found, words, model(switches, name), itself, study=study)
+            difference = f"{switches}: {name} - {ITSELF}"
+            yield _difference(comparison, difference, model(switches, name), itself, study=study)
         for name in (ITSELF, windows[-1], f"{windows[-1]}, {BEFORE}"):
-            words = f"{switches}: {name} - {BEFORE} alone"
-            yield _difference(found, words, model(switches, name), persistent, study=study)
+            difference = f"{switches}: {name} - {BEFORE} alone"
+            yield _difference(comparison, difference, model(switches, name), persistent, study=study)
     for name in (ITSELF, *windows):
-        words = f"{name}: everywhere - own"
-        yield _difference(found, words, model("everywhere", name), model("own", name), study=study)
+        difference = f"{name}: everywhere - own"
+        yield _difference(comparison, difference, model("everywhere", name), model("own", name), study=study)
 
 
 def _difference(
-    found: "Comparison", words: str, one: Mapping[str, Any], other: Mapping[str, Any], **names: str
+    comparison: "Comparison", title: str, first: Mapping[str, Any], second: Mapping[str, Any], **names: str
 ) -> dict[str, Any]:
-    off = found.difference(one, other)
-    return {**names, "difference": words, "mse": off.mse, "low": off.low, "high": off.high}
+    off = comparison.difference(first, second)
+    return {**names, "difference": title, "mse": off.mse, "low": off.low, "high": off.high}
 
 
 def _regular(tables: "Database", study: str) -> pl.DataFrame:

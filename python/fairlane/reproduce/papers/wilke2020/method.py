@@ -21,8 +21,8 @@ MOST = 64
 def lanes(scenario: Scenario, _arguments: Mapping[str, Any], watch: "Stopwatch") -> dict[str, Any]:
     """A table ``lanes`` with the least number with which it is not refused; 0 if there is none."""
     with watch.lap("set-up"):
-        found = next((count for count in range(1, MOST + 1) if _enough(scenario, count)), 0)
-    return {"tables": {"lanes": {"lanes": [found]}}}
+        least = next((count for count in range(1, MOST + 1) if _enough(scenario, count)), 0)
+    return {"tables": {"lanes": {"lanes": [least]}}}
 
 
 def _enough(scenario: Scenario, count: int) -> bool:
@@ -38,7 +38,7 @@ def means(tables: "Database") -> pl.DataFrame:
     key = ["study", "fabric", "strategy", "kib"]
     rows = []
     for of, part in tables.ask("SELECT * FROM repetitions").group_by(key, maintain_order=True):
-        found = independent(part["rate"].to_list())
-        assert found is not None, "a size is repeated at least once"
-        rows.append((*of, found.value, found.low, found.high, part.height))
+        mean = independent(part["rate"].to_list())
+        assert mean is not None, "a size is repeated at least once"
+        rows.append((*of, mean.value, mean.low, mean.high, part.height))
     return pl.DataFrame(rows, [*key, "mean", "low", "high", "repetitions"], orient="row")

@@ -34,20 +34,20 @@ def schedules(arguments: Mapping[str, Any], watch: "Stopwatch") -> dict[str, dic
         jobs = [replace(job, submit=round(job.submit / arguments["load"])) for job in read.jobs]
         allocators = {name: PLACEMENTS[name]() for name in (CONTIGUOUS, BLIND, AWARE)}
     with watch.lap("replaying"):
-        found = compare_allocators(jobs, forecast.fabric, allocators, seed=arguments["seed"], forecast=forecast)
+        comparison = compare_allocators(jobs, forecast.fabric, allocators, seed=arguments["seed"], forecast=forecast)
     with watch.lap("simulating"):
         checked = {
-            name: verify(one, forecast, arguments["snapshots"], arguments["seed"])
-            for name, one in found.schedules.items()
+            name: verify(schedule, forecast, arguments["snapshots"], arguments["seed"])
+            for name, schedule in comparison.schedules.items()
         }
     rows = []
-    for name, metrics in found.metrics.items():
+    for name, metrics in comparison.metrics.items():
         error = checked[name].error
         model = {
             "snapshots": checked[name].snapshots,
             **(error.model_dump() if error else dict.fromkeys(ErrorMetrics.model_fields)),
         }
-        rows.append({"allocator": name, **asdict(metrics), **{f"model_{key}": it for key, it in model.items()}})
+        rows.append({"allocator": name, **asdict(metrics), **{f"model_{key}": value for key, value in model.items()}})
     return {"schedules": {key: [row[key] for row in rows] for key in rows[0]}}
 
 
