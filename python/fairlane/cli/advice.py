@@ -79,7 +79,7 @@ def advise(
     for option, value in (("--moment", moment), ("--load", load)):
         if value is not None:
             raise refused(option, "goes with --allocations", value)
-    found = advice.advise(
+    advice_given = advice.advise(
         file,
         job=job,
         cap=cap,
@@ -95,10 +95,14 @@ def advise(
         progress=True,
         allow_code=allow_code,
     )
-    folder = out or found.folder
+    folder = out or advice_given.folder
     keys = ("job", "coverage", "by_model", "iterations", "neighbour_iterations")
-    facts = {**{key: getattr(found, key) for key in keys}, "alternatives": found.table, "checked": found.checked}
-    made = view(found, seeds, show)
+    facts = {
+        **{key: getattr(advice_given, key) for key in keys},
+        "alternatives": advice_given.table,
+        "checked": advice_given.checked,
+    }
+    made = view(advice_given, seeds, show)
     for kind in ("png", "html"):
         write(made, folder / f"advice.{kind}")
     return Answer({**facts, "folder": folder}, [made], folder=folder)
@@ -120,12 +124,12 @@ def _neighbours(
     if allocations is None or nodes is None:
         missing = "--allocations" if allocations is None else "--nodes"
         raise refused(missing, "missing: --allocations and --nodes go together")
-    found = neighbours(
+    shown = neighbours(
         allocations, nodes, number=moment, load=load or LOAD, assignments=assignments or (), moves=max(show, MOVES)
     )
     if out:
-        write_text(out, json.dumps(found.data()) + "\n")
-    return Answer(found.data, [neighbours_view(found, show)], folder=out)
+        write_text(out, json.dumps(shown.data()) + "\n")
+    return Answer(shown.data, [neighbours_view(shown, show)], folder=out)
 
 
 def learn(

@@ -81,11 +81,11 @@ def status(
     from fairlane.views import agent as views
 
     journal = journal_of(config)
-    found = status_of(journal, last)
+    status_now = status_of(journal, last)
     if decision is not None:
         steps = [{"at": at, "state": state, "note": note} for at, state, note in steps_of(journal, decision)]
         return Answer(steps, [views.steps(decision, steps)])
-    return Answer(found.written(), [views.status(found)])
+    return Answer(status_now.written(), [views.status(status_now)])
 
 
 def notify(
@@ -135,7 +135,7 @@ def progress(
     """
     from fairlane.views.agent import progress as view
 
-    directory = [one.resolve() for one in directory] if directory else None
+    directory = [folder.resolve() for folder in directory] if directory else None
     if serve:
         return _serve(socket, directory, group)
     for option, given in (("--group", group), ("--dir", directory if socket else None)):
@@ -164,8 +164,10 @@ def build(
     """
     libraries = build_libraries(out, CC=cc, MPICC=mpicc, FC=fc)
     lines = [
-        f"{out / one.target}" if one.missing is None else f"{one.target}: not built, {one.missing} is not installed"
-        for one in libraries
+        f"{out / library.target}"
+        if library.missing is None
+        else f"{library.target}: not built, {library.missing} is not installed"
+        for library in libraries
     ]
     return Answer(libraries, [f"sources: {out}", *lines], where=out)
 
@@ -179,8 +181,8 @@ def _serve(socket: Path | None, directory: list[Path] | None, group: str | None)
     return Answer()
 
 
-def _progress(found: Snapshot, rates: dict[Key, float]) -> dict[str, Any]:
-    data = asdict(found)
-    for one in data["processes"]:
-        one["rate"] = rates.get((one["job"], one["rank"]))
+def _progress(snapshot: Snapshot, rates: dict[Key, float]) -> dict[str, Any]:
+    data = asdict(snapshot)
+    for process in data["processes"]:
+        process["rate"] = rates.get((process["job"], process["rank"]))
     return data

@@ -85,7 +85,7 @@ def analyze(
 
     span = None if iterations is None else _span(iterations)
     limit = None if threshold is None else quantity_of("--threshold", threshold)
-    found = analysis.analyze(
+    result = analysis.analyze(
         run,
         job=job,
         iterations=span,
@@ -96,33 +96,33 @@ def analyze(
         allow_code=allow_code,
     )
     folder = folder_of(run / "analysis" if out is None else out)
-    made = view(found)
+    made = view(result)
     paths = list(map(str, draw(made, folder)))
     return Answer(
-        lambda: {**_facts(found), "why": [made.headline, *made.remarks], "figures": paths},
+        lambda: {**_facts(result), "why": [made.headline, *made.remarks], "figures": paths},
         [made],
         "\n".join(paths),
         folder=folder,
     )
 
 
-def _facts(found: Analysis) -> dict[str, Any]:
+def _facts(result: Analysis) -> dict[str, Any]:
     """What was found, for JSON."""
-    walk = found.walk
+    walk = result.walk
     return {
-        "scenario": found.run.meta.scenario,
-        "job": found.job,
-        "ranks": found.breakdown,
-        "calls": found.calls,
-        "iterations": found.iterations,
-        "compared": [stretch.span for stretch in found.stretches],
-        "threshold_ps": found.threshold_ps,
+        "scenario": result.run.meta.scenario,
+        "job": result.job,
+        "ranks": result.breakdown,
+        "calls": result.calls,
+        "iterations": result.iterations,
+        "compared": [stretch.span for stretch in result.stretches],
+        "threshold_ps": result.threshold_ps,
         "cause": walk and walk.cause,
         "walk": walk and walk.steps,
         "links": walk and walk.links,
         "delayers": walk and walk.delayers,
-        "roots": [asdict(root) for root in analysis.roots(found.run)],
-        "notes": found.run.meta.notes,
+        "roots": [asdict(root) for root in analysis.roots(result.run)],
+        "notes": result.run.meta.notes,
     }
 
 
@@ -182,7 +182,7 @@ def export(
         require("timeline")
         if perfetto.is_dir():
             raise refused("--perfetto", "is a directory", str(perfetto), "a file")
-    found = timeline.timelines(
+    timelines = timeline.timelines(
         run,
         jobs=job or (),
         ranks=None if ranks is None else _ranks(ranks),
@@ -192,26 +192,26 @@ def export(
         progress=not quiet,
         allow_code=allow_code,
     )
-    if found.size > max_events:
+    if timelines.size > max_events:
         narrower = "choose jobs (--job), ranks (--ranks) or a time range (--from, --to)"
-        raise refused("--max-events", f"the timelines have about {found.size} events: {narrower}", max_events)
-    return _written(found, perfetto, otf2, ports)
+        raise refused("--max-events", f"the timelines have about {timelines.size} events: {narrower}", max_events)
+    return _written(timelines, perfetto, otf2, ports)
 
 
-def _written(found: Timelines, perfetto: Path | None, otf2: Path | None, ports: int) -> Answer:
+def _written(timelines: Timelines, perfetto: Path | None, otf2: Path | None, ports: int) -> Answer:
     data: dict[str, Any] = {
-        "jobs": [found.names[job] for job in found.jobs],
-        "from_ps": found.from_ps,
-        "to_ps": found.to_ps,
+        "jobs": [timelines.names[job] for job in timelines.jobs],
+        "from_ps": timelines.from_ps,
+        "to_ps": timelines.to_ps,
     }
     lines: list[str] = []
     if perfetto is not None:
-        if ports and found.run.samples is None:
+        if ports and timelines.run.samples is None:
             report("the trace has no counters of ports: run the scenario with observe.interval, e.g. '50 us'")
-        data["perfetto"] = {"file": str(perfetto), "events": timeline.write_perfetto(found, perfetto, ports=ports)}
+        data["perfetto"] = {"file": str(perfetto), "events": timeline.write_perfetto(timelines, perfetto, ports=ports)}
         lines.append(str(perfetto))
     if otf2 is not None:
-        written = timeline.write_otf2(found, otf2)
+        written = timeline.write_otf2(timelines, otf2)
         report(*written.notes)
         archives = {name: str(path) for name, path in written.archives.items()}
         data["otf2"] = {"archives": archives, "events": written.events, "notes": written.notes}

@@ -54,15 +54,15 @@ def fit(
     cells, _ = _cells(folder, allow_code)
     tell = (lambda _words: None) if quiet else report
     with _executor(folder, out, workers, resume=resume, cpu_hours=None, progress=False) as executor:
-        found = fitting.fit(cells.campaign, cells, executor, rounds=rounds, report=tell)
-    path = fitting.save(found, cells.campaign)
+        fitted = fitting.fit(cells.campaign, cells, executor, rounds=rounds, report=tell)
+    path = fitting.save(fitted, cells.campaign)
     rows = [
         {"cell": str(cell), "measured": measured, "simulated": simulated, "ratio": simulated / measured}
-        for cell, measured, simulated in found.medians
+        for cell, measured, simulated in fitted.medians
     ]
-    shown = {one.name: one.shown(found.values[one.name]) for one in cells.campaign.fitted}
-    made = view.fitted(cells.campaign.title, rows, shown, found.error)
-    return Answer({"values": shown, "error": found.error, "cells": rows}, [made], path)
+    shown = {parameter.name: parameter.shown(fitted.values[parameter.name]) for parameter in cells.campaign.fitted}
+    made = view.fitted(cells.campaign.title, rows, shown, fitted.error)
+    return Answer({"values": shown, "error": fitted.error, "cells": rows}, [made], path)
 
 
 def predict(
@@ -99,9 +99,9 @@ def predict(
     shown = view.predicted(cells.campaign.title, table)
     if try_out:
         return Answer(table, [shown], folder)
-    found = registry.register(model, table, label, note, datetime.now().astimezone())
-    data = {"registration": dict(found.meta), "cells": table}
-    return Answer(data, [shown, f"Registered as {found.folder}."], found.folder)
+    registered = registry.register(model, table, label, note, datetime.now().astimezone())
+    data = {"registration": dict(registered.meta), "cells": table}
+    return Answer(data, [shown, f"Registered as {registered.folder}."], registered.folder)
 
 
 def compare(
@@ -122,15 +122,15 @@ def compare(
     is not reached.
     """
     cells, wanted = _cells(folder, allow_code, nodes)
-    found = compared(cells, wanted, registration)
+    comparison = compared(cells, wanted, registration)
     target = folder_of(out or folder / "comparison")
-    write_table(found.table, target / "cells.csv")
-    shown = view.view(found)
+    write_table(comparison.table, target / "cells.csv")
+    shown = view.view(comparison)
     pictures = write_pictures(shown, shown.pictures, target)
     files = [target / "cells.csv", *pictures, write(shown, target / "index.html")]
-    code = ExitCode.DONE if found.holds else ExitCode.RUN_FAILED
-    bars = {name: [{**vars(bar), "holds": bar.holds} for bar in of] for name, of in found.parts.items()}
-    data = {"registration": found.registration.name, "bars": bars, "cells": found.table}
+    code = ExitCode.DONE if comparison.holds else ExitCode.RUN_FAILED
+    bars = {name: [{**vars(bar), "holds": bar.holds} for bar in of] for name, of in comparison.parts.items()}
+    data = {"registration": comparison.registration.name, "bars": bars, "cells": comparison.table}
     return Answer(data, [shown], target, files, code)
 
 
@@ -153,21 +153,21 @@ def draw_map(
     """
     cells, wanted = _cells(folder, allow_code, nodes)
     _, every = registry.chosen(cells, None)
-    unregistered = [cell for cell in wanted if not any(cell.key in one.keys for one in every)]
+    unregistered = [cell for cell in wanted if not any(cell.key in registration.keys for registration in every)]
     if unregistered:
         raise refused("--nodes", f"no prediction is registered for {unregistered[0]}", nodes)
     model = fitting.model_of(cells)
     with _executor(
         folder, out, workers, resume=resume, cpu_hours=cpu_hours, progress=not quiet, partial=True
     ) as executor:
-        found = mapped(model, wanted, executor, points)
+        drawn = mapped(model, wanted, executor, points)
         target = executor.store.folder if executor.store else folder
     for name in ("found", "points", "cells", "indices"):
-        write_table(getattr(found, name), target / f"{name}.csv")
-    shown = view.mapped(cells.campaign.title, found)
+        write_table(getattr(drawn, name), target / f"{name}.csv")
+    shown = view.mapped(cells.campaign.title, drawn)
     pictures = write_pictures(shown, shown.pictures, target)
-    data = {"cells": found.cells, "indices": found.indices, "failed": list(found.failed), "excluded": found.excluded}
-    code = ExitCode.RUN_FAILED if found.failed else ExitCode.DONE
+    data = {"cells": drawn.cells, "indices": drawn.indices, "failed": list(drawn.failed), "excluded": drawn.excluded}
+    code = ExitCode.RUN_FAILED if drawn.failed else ExitCode.DONE
     return Answer(data, [shown], target, pictures, code)
 
 
@@ -216,10 +216,10 @@ def script(
     allocation. Copy the folder to the machine; in it, run make and submit each script with sbatch.
     """
     one_of("--launcher", launcher, ("srun", "mpirun"))
-    found = campaign_of(folder, wanted_of(nodes, sizes, bursts))
+    chosen = campaign_of(folder, wanted_of(nodes, sizes, bursts))
     file = TestbedFile.load(testbed) if testbed else None
     if file:
-        namespaces.check(found, file)
+        namespaces.check(chosen, file)
     options = Options(
         system=system,
         launcher="mpirun" if file or launcher == "mpirun" else "srun",
@@ -234,11 +234,13 @@ def script(
         victim_level=service_level,
         aggressor_level=service_level if aggressor_level is None else aggressor_level,
     )
-    scripts = write_scripts(found, out, options)
+    scripts = write_scripts(chosen, out, options)
     if file:
         with exit_on_sigterm():  # the testbed is removed
             namespaces.run(out, scripts, file, report)
-    counts = {script.name: sum(1 for cell in found.cells if script.stem == f"nodes-{cell.nodes}") for script in scripts}
+    counts = {
+        script.name: sum(1 for cell in chosen.cells if script.stem == f"nodes-{cell.nodes}") for script in scripts
+    }
     lines = [f"{name}: {plural(count, 'cell')}" for name, count in counts.items()]
     then = (
         f"Next: fairlane campaign read {out}"
@@ -259,14 +261,14 @@ def read(
     Incomplete cells are named and omitted; a rank on a wrong node is an error. Of CRAB it knows a2a_comm_only
     (All-to-All), agtr_comm_only (All-Gather), inc_b (Incast) and their noise_ and bursty_noise_ aggressors.
     """
-    found = read_results(folder)
-    paths = found.save(out)
-    runs = found.measured["run"].n_unique()
+    results = read_results(folder)
+    paths = results.save(out)
+    runs = results.measured["run"].n_unique()
     lines = [
-        f"{plural(found.measured.height, 'cell')} of {plural(runs, 'run')}",
-        *(f"left out: {words}" for words in found.left_out),
+        f"{plural(results.measured.height, 'cell')} of {plural(runs, 'run')}",
+        *(f"left out: {reason}" for reason in results.left_out),
     ]
-    data = {"cells": found.measured.height, "runs": runs, "left_out": list(found.left_out)}
+    data = {"cells": results.measured.height, "runs": runs, "left_out": list(results.left_out)}
     return Answer(data, lines, out, paths)
 
 

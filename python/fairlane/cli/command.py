@@ -105,8 +105,12 @@ def completing(names: str, *arguments: str) -> Callable[[str], list[str]]:
     """What a shell offers for an option or argument that takes a name: ``module:names``, a table or a function."""
 
     def complete(incomplete: str) -> list[str]:
-        found = pkgutil.resolve_name(names)
-        return sorted(name for name in (found(*arguments) if callable(found) else found) if name.startswith(incomplete))
+        candidates = pkgutil.resolve_name(names)
+        return sorted(
+            name
+            for name in (candidates(*arguments) if callable(candidates) else candidates)
+            if name.startswith(incomplete)
+        )
 
     return complete
 
@@ -136,19 +140,19 @@ def _with_standard_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def command(**options: Any) -> Any:
-        own = {name: value for name, value in options.items() if name not in missing}
+        taken = {name: value for name, value in options.items() if name not in missing}
         file = None if stores else options["out"]
         printed = io.StringIO()
         with redirect_stdout(printed) if file or (options["quiet"] and not stores) else nullcontext():
-            found = function(**own)
-            if isinstance(found, Answer):
-                found.print(as_json=options["as_json"], quiet=options["quiet"] and stores)
+            answer = function(**taken)
+            if isinstance(answer, Answer):
+                answer.print(as_json=options["as_json"], quiet=options["quiet"] and stores)
         if file:
             from fairlane.inputs.files import write_text
 
-            page = isinstance(found, Answer) and not options["as_json"] and file.suffix == ".html" and found.page()
+            page = isinstance(answer, Answer) and not options["as_json"] and file.suffix == ".html" and answer.page()
             write_text(file, page or printed.getvalue())
-        return found.code if isinstance(found, Answer) else found
+        return answer.code if isinstance(answer, Answer) else answer
 
     keyword = inspect.Parameter.KEYWORD_ONLY
     parameters = [parameter.replace(kind=keyword) for parameter in given.values()]
@@ -172,8 +176,8 @@ def write_folder(folder: Path, files: Mapping[str, str], option: str) -> None:
     """Writes all files or none; scripts are executable. Raises ``ScenarioError`` with the option."""
     outside = [name for name in files if ".." in Path(name).parts or len(Path(name).parts) > 2]
     if outside:
-        words = f"cannot have the file {outside[0]}"
-        raise ScenarioError(Problem(option, words, str(folder), "names of jobs without / for files that have them"))
+        message = f"cannot have the file {outside[0]}"
+        raise ScenarioError(Problem(option, message, str(folder), "names of jobs without / for files that have them"))
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))

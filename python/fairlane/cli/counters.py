@@ -46,17 +46,17 @@ def export(
     """
     fresh(out)
     length = None if tick is None else quantity_of("--tick", tick, positive=True)
-    found = snapshots(load_run(run), read_wiring(guids) if guids else None, length)
-    if any(port.guid is None for port in found[-1].ports):
-        words = "has no node for some ports of the run"
-        raise refused("--guids", words, str(guids), "a dump of the same fabric")
-    files = counter_files(found)
+    readings = snapshots(load_run(run), read_wiring(guids) if guids else None, length)
+    if any(port.guid is None for port in readings[-1].ports):
+        counted = "has no node for some ports of the run"
+        raise refused("--guids", counted, str(guids), "a dump of the same fabric")
+    files = counter_files(readings)
     write_folder(out, files, "--out")
     paths = [out / name for name in files]
-    words = f"{plural(len(found[-1].ports), 'port')}, {plural(len(found), 'time')}"
+    counted = f"{plural(len(readings[-1].ports), 'port')}, {plural(len(readings), 'time')}"
     return Answer(
-        {"ports": len(found[-1].ports), "times_ps": [one.at_ps for one in found], "files": paths},
-        [words, *map(str, paths)],
+        {"ports": len(readings[-1].ports), "times_ps": [reading.at_ps for reading in readings], "files": paths},
+        [counted, *map(str, paths)],
         out,
     )
 
@@ -93,8 +93,8 @@ def _read(file: Path, before: Path | None, wiring: Wiring | None) -> tuple[list[
     ports = _noted(file)
     if full := sum(any(port.values.get(name) == _END for name in _STOPPING) for port in ports):
         effect = "" if before is None else ", so increments are too small"
-        words = f"counters of data, packets or waiting are at the end of 32 bits{effect}"
-        report(f"{plural(full, 'port')}: {words}; perfquery -x has counters of 64 bits")
+        message = f"counters of data, packets or waiting are at the end of 32 bits{effect}"
+        report(f"{plural(full, 'port')}: {message}; perfquery -x has counters of 64 bits")
     if before is not None:
         ports = since(ports, _noted(before), file)
     if wiring is None:
@@ -121,24 +121,24 @@ def hot_links(
         raise refused("--counters", "needs the fabric, for the links that ports send over", allowed="--fabric FILE")
     span = None if seconds is None else quantity_of("--over", seconds, positive=True) / 10**12
     if span is not None and before is None:
-        words = "needs two readings: the counts of one are those since the counters were last cleared"
-        raise refused("--over", words, seconds, "together with --before FILE")
+        note = "needs two readings: the counts of one are those since the counters were last cleared"
+        raise refused("--over", note, seconds, "together with --before FILE")
     wiring = read_wiring(fabric)
     _, places = _read(file, before, wiring)
     built = wiring.fabric()
     jobs, remarks = ({}, []) if allocation is None else shared.read_allocation(allocation, built)
     report(*remarks)
-    found = shared.hot_links(places or (), built, jobs, span, shared.without_speed(wiring))
-    if span and any(link.utilisation is None for link in found):
+    hot = shared.hot_links(places or (), built, jobs, span, shared.without_speed(wiring))
+    if span and any(link.utilisation is None for link in hot):
         report(f"{fabric}: some cables have no speed, so there is no utilisation of their links")
-    several = [link for link in found if len(link.jobs) > 1]
-    data: dict[str, Any] = {"links": [asdict(link) for link in found], "shared": len(several)}
+    several = [link for link in hot if len(link.jobs) > 1]
+    data: dict[str, Any] = {"links": [asdict(link) for link in hot], "shared": len(several)}
     roots = None if span is None else shared.roots(places or (), built, jobs, span)
     if roots is not None:
         data["roots"] = [asdict(root) for root in roots]
     rates, names = built.bandwidths_of_hosts(), built.host_names
     mixed = [mixed_speeds(name, job.hosts, rates, names) for name, job in jobs.items()]
-    data["notes"] = [words for words in mixed if words]
+    data["notes"] = [note for note in mixed if note]
     if jobs:
-        data["links_without_job"] = sum(bool(link.sent_bytes) and not link.jobs for link in found)
-    return Answer(data, [view(found, jobs, roots, data["notes"])])
+        data["links_without_job"] = sum(bool(link.sent_bytes) and not link.jobs for link in hot)
+    return Answer(data, [view(hot, jobs, roots, data["notes"])])

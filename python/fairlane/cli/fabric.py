@@ -41,8 +41,8 @@ def describe(
     of the hosts to the other. For example: fairlane fabric describe --topology fat_tree --set hosts=64, or
     fairlane fabric describe edison, a preset
     """
-    found = Fabric.build(spec_of("fabric describe", scenario, topology, assignments or (), routing)).describe()
-    return Answer(found, [views.described(found)])
+    description = Fabric.build(spec_of("fabric describe", scenario, topology, assignments or (), routing)).describe()
+    return Answer(description, [views.described(description)])
 
 
 def draw(
@@ -92,14 +92,14 @@ def import_(
     """
     rate = None if bandwidth is None else quantity_of("--bandwidth", bandwidth, BANDWIDTH)
     wiring = read_wiring(file, tables, node_name_map, switches_only=switches_only, bandwidth=rate)
-    found = survey(wiring)
+    surveyed = survey(wiring)
     if tables:
         wiring.fabric("tables")
     plain = file.with_suffix("") if file.suffix == ".xz" else file
     target = out or Path(f"{plain.stem}.fabric.json")
     wiring.save(target)
-    shown = views.surveyed(found, str(file))
-    return Answer({**asdict(found), "file": target}, [shown, f"Written: {target}"], target)
+    shown = views.surveyed(surveyed, str(file))
+    return Answer({**asdict(surveyed), "file": target}, [shown, f"Written: {target}"], target)
 
 
 def export(
@@ -162,5 +162,5 @@ def compare(
 
     For example: fairlane fabric compare edison-links.txt.xz cascade:preset=edison
     """
-    found = compare_fabrics(*(fabric_named("fabric compare", source) for source in (first, second)))
-    return Answer(found, [views.compared(found, first, second)])
+    comparison = compare_fabrics(*(fabric_named("fabric compare", source) for source in (first, second)))
+    return Answer(comparison, [views.compared(comparison, first, second)])

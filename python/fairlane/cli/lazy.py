@@ -29,7 +29,7 @@ _OF_SIGNATURES = ("pathlib", "typing", "typer", "fairlane.cli.command", "fairlan
 def _docstrings(module: str) -> Mapping[str, Any]:
     """The docstrings of a module's functions."""
     code: Any = SourceFileLoader(module, str(_HERE / f"{module}.py")).get_code(module)
-    return {one.co_name: one.co_consts[0] for one in code.co_consts if isinstance(one, CodeType)}
+    return {constant.co_name: constant.co_consts[0] for constant in code.co_consts if isinstance(constant, CodeType)}
 
 
 def _signature(module: str, function: str) -> Any:
@@ -52,8 +52,8 @@ class LazyCommand(TyperCommand):
 
     def __init__(self, name: str, where: str) -> None:
         self.module, _, self.function = where.partition(":")
-        words = _docstrings(self.module)[self.function] or ""  # nothing under ``python -OO``
-        super().__init__(name, help=inspect.cleandoc(words), rich_markup_mode=None)
+        docstring = _docstrings(self.module)[self.function] or ""  # nothing under ``python -OO``
+        super().__init__(name, help=inspect.cleandoc(docstring), rich_markup_mode=None)
 
     @override
     def make_context(self, *arguments: Any, **options: Any) -> Any:

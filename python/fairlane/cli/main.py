@@ -138,8 +138,8 @@ class _RunByDefault(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         first = args[:1]
-        own = {option for parameter in self.get_params(ctx) for option in parameter.opts}
-        is_option = bool(first) and first[0].startswith("-") and first[0].partition("=")[0] not in own
+        options = {option for parameter in self.get_params(ctx) for option in parameter.opts}
+        is_option = bool(first) and first[0].startswith("-") and first[0].partition("=")[0] not in options
         return super().parse_args(ctx, ["run", *args] if is_option else args)
 
 
@@ -149,15 +149,15 @@ def command() -> Any:
     root: Any = typer.main.get_command(app)
     groups = {
         name: (_RunByDefault if name == "agent" else TyperGroup)(
-            name=name, help=words, no_args_is_help=True, rich_markup_mode=None
+            name=name, help=title, no_args_is_help=True, rich_markup_mode=None
         )
-        for name, words in GROUPS.items()
+        for name, title in GROUPS.items()
     }
-    for words, where in COMMANDS.items():
-        group, _, name = words.rpartition(" ")
+    for title, where in COMMANDS.items():
+        group, _, name = title.rpartition(" ")
         groups.get(group, root).add_command(LazyCommand(name, where))
-    for one in groups.values():
-        root.add_command(one)
+    for group_of in groups.values():
+        root.add_command(group_of)
     return root
 
 
@@ -202,12 +202,12 @@ def _asking() -> AbstractContextManager[object]:
 
 def _failed(error: FairlaneError | OSError) -> int:
     """What the system refuses is reported like wrong input, with its file; a full disk has a code of its own."""
-    words = str(error)
+    message = str(error)
     if isinstance(error, OSError) and not isinstance(error, FairlaneError):
-        words = f"{error.filename}: {error.strerror}" if error.filename else error.strerror or words
+        message = f"{error.filename}: {error.strerror}" if error.filename else error.strerror or message
     if disk_full(error):
-        return _complain(f"{words}\nthe disk is full: make room, or choose another folder", ExitCode.DISK_FULL)
-    return _complain(words, ExitCode.RUN_FAILED if isinstance(error, RunError) else ExitCode.WRONG_INPUT)
+        return _complain(f"{message}\nthe disk is full: make room, or choose another folder", ExitCode.DISK_FULL)
+    return _complain(message, ExitCode.RUN_FAILED if isinstance(error, RunError) else ExitCode.WRONG_INPUT)
 
 
 def _complain(message: str, code: ExitCode) -> int:

@@ -35,18 +35,18 @@ def list_(
         raise ScenarioError(Problem.unknown("list", "kind", kind, KINDS, kind))
     if kind is not None and name is not None:
         with permitting(allow_code):
-            found = entry_of(kind, name)
-        return Answer({"kind": kind, **asdict(found)}, views.described(found, simulator=kind in SIMULATOR))
-    chosen = {one: dict(entries_of(one)) for one in KINDS if kind in (None, one)}
+            described = entry_of(kind, name)
+        return Answer({"kind": kind, **asdict(described)}, views.described(described, simulator=kind in SIMULATOR))
+    chosen = {kind_of: dict(entries_of(kind_of)) for kind_of in KINDS if kind in (None, kind_of)}
     if kind is None:  # every placement is an allocator, too
         chosen["allocators"] = {
             name: entry for name, entry in chosen["allocators"].items() if name not in chosen["placements"]
         }
     answer = {
-        one: {name: {"origin": entry.origin, "summary": entry.summary} for name, entry in known.items()}
-        for one, known in chosen.items()
+        kind_of: {name: {"origin": entry.origin, "summary": entry.summary} for name, entry in known.items()}
+        for kind_of, known in chosen.items()
     }
-    return Answer(answer, (line for one, known in chosen.items() for line in views.names_listed(one, known)))
+    return Answer(answer, (line for kind_of, known in chosen.items() for line in views.names_listed(kind_of, known)))
 
 
 def schema(as_json: Annotated[bool, Option("--json", help="A schema is JSON in any case.")] = False) -> None:

@@ -38,9 +38,9 @@ Resume = Annotated[bool, Option("--resume", help="Compute only what is not store
 RunFolder = Annotated[Path, Argument(metavar="RUN", help="The folder of a run.")]
 
 
-def refused(option: str, words: str, value: object = None, allowed: str = "") -> ScenarioError:
+def refused(option: str, message: str, value: object = None, allowed: str = "") -> ScenarioError:
     """The error of an option's value."""
-    return ScenarioError(Problem(option, words, value, allowed))
+    return ScenarioError(Problem(option, message, value, allowed))
 
 
 def one_of(option: str, given: str, allowed: Iterable[str]) -> str:
@@ -52,8 +52,8 @@ def one_of(option: str, given: str, allowed: Iterable[str]) -> str:
 
 def report(*messages: str) -> None:
     """Prints messages on standard error, a line each."""
-    for words in messages:
-        typer.echo(f"fairlane: {words}", err=True)
+    for message in messages:
+        typer.echo(f"fairlane: {message}", err=True)
 
 
 def report_renamed(given: Sequence[str], names: Sequence[str]) -> None:

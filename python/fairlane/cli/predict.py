@@ -74,7 +74,7 @@ def fit(
     rows = _read(table, features, run, timestep, target)
     choosing = folds * (1 + INNER_FOLDS) if BEST in (regressor, of) else 0
     with _folds(folds + choosing, quiet=quiet) as advance:
-        found = fit_model(
+        predictor = fit_model(
             rows,
             model=None if regressor == BEST else cast("RegressorName", regressor),
             parts=None if of == BEST else cast("PartsName", of),
@@ -84,10 +84,10 @@ def fit(
             seed=seed,
             progress=advance,
         )
-    found.save(out)
+    predictor.save(out)
     names = ("model", "compared", "runs", "validated", "half_width", "coverage", "importance")
-    facts = {"parts": found.pipeline.parts.name, **{name: getattr(found, name) for name in names}}
-    return Answer({"file": out, **facts}, [views.fitted(found), f"The model is in {out}."], out)
+    facts = {"parts": predictor.pipeline.parts.name, **{name: getattr(predictor, name) for name in names}}
+    return Answer({"file": out, **facts}, [views.fitted(predictor), f"The model is in {out}."], out)
 
 
 def apply(
@@ -103,14 +103,14 @@ def apply(
     rows = CounterTable.read(
         table, features=known.features, run=run, timestep=timestep, target=known.target, target_needed=False
     )
-    found = known.predict(rows)
+    predictions = known.predict(rows)
     if out is not None:
-        write_table(found, out)
+        write_table(predictions, out)
     if not quiet:
         report(*known.warnings(rows))
         if rows.target is not None:
-            report(views.errors(found, rows.target, known))
-    return Answer(found, () if out else [found.write_csv().removesuffix("\n")])
+            report(views.errors(predictions, rows.target, known))
+    return Answer(predictions, () if out else [predictions.write_csv().removesuffix("\n")])
 
 
 def compare(
@@ -158,17 +158,17 @@ def pairs(
     if table is None:
         pool = Threads(machine_cores())
         with simulating(pool, None, progress=not quiet, attempts=1, first_failure_ends=True) as executor:
-            found = simulate_pairs(count, seed=seed, executor=executor)
-        write_table(found, out)
+            table_of_pairs = simulate_pairs(count, seed=seed, executor=executor)
+        write_table(table_of_pairs, out)
         if not quiet:
             report(f"the pairs are in {out}")
     else:
-        found = read_pairs(table)
-    predicted = predict_held_out(found)
+        table_of_pairs = read_pairs(table)
+    predicted = predict_held_out(table_of_pairs)
     errors = {by: pair_errors(predicted, by) for by in (None, "links", "role", "fabric", "held_out")}
-    seen = pair_errors(predict_seen(found))
+    seen = pair_errors(predict_seen(table_of_pairs))
     facts = {"file": None if table else out, "held_out": {by or "all": of for by, of in errors.items()}, "seen": seen}
-    return Answer(facts, [pairs_view(found, errors, seen)], table or out)
+    return Answer(facts, [pairs_view(table_of_pairs, errors, seen)], table or out)
 
 
 @contextmanager

@@ -76,7 +76,7 @@ def export(
     Slurm. For example: fairlane qos export two-jobs.toml --opensm qos
     """
     fresh(opensm, "--opensm")
-    found = opensm_files(
+    exported = opensm_files(
         _resolved(source, assignments, allow_code=allow_code),
         approximate=approximate,
         data_lanes=data_vls,
@@ -85,18 +85,18 @@ def export(
         entries=vlarb_entries,
         grants=grants or (),
     )
-    report(*found.notes)
-    write_folder(opensm, found.files, "--opensm")
-    paths = [opensm / name for name in found.files]
+    report(*exported.notes)
+    write_folder(opensm, exported.files, "--opensm")
+    paths = [opensm / name for name in exported.files]
     return Answer(
         {
-            "levels": found.levels,
-            "settings": found.settings,
-            "shares": found.shares,
-            "notes": found.notes,
+            "levels": exported.levels,
+            "settings": exported.settings,
+            "shares": exported.shares,
+            "notes": exported.notes,
             "files": paths,
         },
-        [*views.exported(found), *map(str, paths)],
+        [*views.exported(exported), *map(str, paths)],
         opensm,
     )
 
@@ -144,27 +144,30 @@ def classes(
     fresh(out, "--out")
     resolved = _scenario(source, assignments, allow_code=allow_code).resolve()
     names = _traffic_classes(traffic_class or ())
-    found = spell(resolved, library, network, approximate=approximate, names=names, profile=profile)
-    report(*found.notes)
-    write_folder(out, found.files, "--out")
-    paths = [out / name for name in found.files]
-    lanes = reached(found, resolved.tables["qos"]["sl2vl"], names)
-    rows = [{**vars(one), "reached": [lanes[one.job, name] for name in one.communicators]} for one in found.spellings]
-    data = {"messages": rows, "notes": found.notes, "files": paths}
-    return Answer(data, [*views.spelled(found), *map(str, paths)], out)
+    spelled = spell(resolved, library, network, approximate=approximate, names=names, profile=profile)
+    report(*spelled.notes)
+    write_folder(out, spelled.files, "--out")
+    paths = [out / name for name in spelled.files]
+    lanes = reached(spelled, resolved.tables["qos"]["sl2vl"], names)
+    rows = [
+        {**vars(spelling), "reached": [lanes[spelling.job, name] for name in spelling.communicators]}
+        for spelling in spelled.spellings
+    ]
+    data = {"messages": rows, "notes": spelled.notes, "files": paths}
+    return Answer(data, [*views.spelled(spelled), *map(str, paths)], out)
 
 
 def _traffic_classes(given: Sequence[str]) -> dict[int, str]:
     """Slingshot's traffic classes by level."""
-    found: dict[int, str] = {}
+    names: dict[int, str] = {}
     for text in given:
         level, equals, name = text.partition("=")
         if not equals or not level.isdecimal() or whole_number(level) >= MAX_LEVELS:
             raise refused("--traffic-class", f"LEVEL=NAME with a level of 0 to {MAX_LEVELS - 1}", text)
-        if whole_number(level) in found:
+        if whole_number(level) in names:
             raise refused("--traffic-class", "each level once", text)
-        found[whole_number(level)] = name
-    return found
+        names[whole_number(level)] = name
+    return names
 
 
 def import_(
@@ -290,22 +293,22 @@ def check(
             check_lanes(files.settings, "qos.sl2vl")
             report(*files.notes)
             write_folder(exported, files.files, "--keep")
-        found = check_subnet(exported, folder, engine=engine, pairs=pairs or PAIRS, timeout_s=limit, revert=revert)
-    report(*found.notes)
+        checked = check_subnet(exported, folder, engine=engine, pairs=pairs or PAIRS, timeout_s=limit, revert=revert)
+    report(*checked.notes)
     if routes_out is not None:
-        write_text(routes_out, found.routes)
+        write_text(routes_out, checked.routes)
     data = {
-        "equal": not found.differences,
-        "compared": found.counts,
-        "differences": found.differences,
-        "notes": found.notes,
-        "routing_engine": found.engine,
-        "up_s": found.up_s,
-        "read_s": found.read_s,
+        "equal": not checked.differences,
+        "compared": checked.counts,
+        "differences": checked.differences,
+        "notes": checked.notes,
+        "routing_engine": checked.engine,
+        "up_s": checked.up_s,
+        "read_s": checked.read_s,
         "routes": routes_out,
     }
-    code = ExitCode.RUN_FAILED if found.differences else ExitCode.DONE
-    return Answer(data, [views.checked(found)], files=[routes_out] if routes_out else [], code=code)
+    code = ExitCode.RUN_FAILED if checked.differences else ExitCode.DONE
+    return Answer(data, [views.checked(checked)], files=[routes_out] if routes_out else [], code=code)
 
 
 @contextmanager

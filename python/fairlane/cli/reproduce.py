@@ -126,24 +126,24 @@ def reproduce(
     there = _stored(folder, resume=resume)
     if chosen.left_out and not (as_json or quiet):
         typer.echo("Scaled or left out:")
-        for words in dict.fromkeys(chosen.left_out.values()):
-            typer.echo(f"  {', '.join(name for name, of in chosen.left_out.items() if of == words)}: {words}")
+        for reason in dict.fromkeys(chosen.left_out.values()):
+            typer.echo(f"  {', '.join(name for name, of in chosen.left_out.items() if of == reason)}: {reason}")
     with allowing(allow_code), folder_for(folder), TaskProgress(wanted=not quiet) as shown:
         shown.stage("reproducing")
-        found = perform(chosen, folder, shown, replicates=replicates, **shared)
-    report_damaged(found.damaged, folder)
-    report(*map(str, found.not_written))
-    rest = found.replication.rest
+        reproduced = perform(chosen, folder, shown, replicates=replicates, **shared)
+    report_damaged(reproduced.damaged, folder)
+    report(*map(str, reproduced.not_written))
+    rest = reproduced.replication.rest
     return Answer(
         {
             "folder": folder,
-            "claims": [written(one) for one in found.verdicts],
+            "claims": [written(verdict) for verdict in reproduced.verdicts],
             "left_out": chosen.left_out,
-            "not_written": [str(problem) for problem in found.not_written],
+            "not_written": [str(problem) for problem in reproduced.not_written],
             "not_run": {name: {"replicates": count, "cpu_s": cpu} for name, (count, cpu) in rest.items()},
         },
-        _text(found, folder, there),
-        code=ExitCode.RUN_FAILED if found.failed or found.not_written else ExitCode.DONE,
+        _text(reproduced, folder, there),
+        code=ExitCode.RUN_FAILED if reproduced.failed or reproduced.not_written else ExitCode.DONE,
         folder=folder,
     )
 
@@ -158,10 +158,10 @@ def _stored(folder: Path, *, resume: bool) -> int:
     return len(there)
 
 
-def _text(found: Reproduction, folder: Path, there: int) -> Iterator[Part]:
+def _text(reproduced: Reproduction, folder: Path, there: int) -> Iterator[Part]:
     yield view_of([ReproductionResults.load(folder)])
-    wall, cpu = (sum(getattr(one, key) for one in found.done) for key in ("seconds", "cpu"))
-    yield from lines.times_of_reproduction(len(found.done), wall, cpu, stored=there, unused=found.unused)
+    wall, cpu = (sum(getattr(done, key) for done in reproduced.done) for key in ("seconds", "cpu"))
+    yield from lines.times_of_reproduction(len(reproduced.done), wall, cpu, stored=there, unused=reproduced.unused)
 
 
 def robustness(
@@ -170,8 +170,8 @@ def robustness(
 ) -> Answer:
     """Show what several papers' clauses depend on: one figure and one table of their robustness maps."""
     folder = out or Path("runs") / "robustness"
-    found = combine(folders, folder)
-    return Answer(found.to_dicts(), [papers(found)], folder, files=[folder / CLAUSES, folder / f"{PICTURE}.png"])
+    clauses = combine(folders, folder)
+    return Answer(clauses.to_dicts(), [papers(clauses)], folder, files=[folder / CLAUSES, folder / f"{PICTURE}.png"])
 
 
 def _draw_map(
@@ -190,11 +190,11 @@ def _draw_map(
     out = folder or Path("runs") / f"{of.name}-robustness{f'-{space}' if space else ''}"
     _stored(out, resume=resume)
     with folder_for(out), TaskProgress(wanted=not quiet) as shown:
-        found, damaged = map_robustness(of, out, shown, space=space, points=points, **shared)
+        drawn, damaged = map_robustness(of, out, shown, space=space, points=points, **shared)
     report_damaged(damaged, out)
     return Answer(
-        {"folder": out, "clauses": found.clauses.to_dicts(), "failed": found.failed},
-        [view_of([found.results])],
-        code=ExitCode.RUN_FAILED if found.failed else ExitCode.DONE,
+        {"folder": out, "clauses": drawn.clauses.to_dicts(), "failed": drawn.failed},
+        [view_of([drawn.results])],
+        code=ExitCode.RUN_FAILED if drawn.failed else ExitCode.DONE,
         folder=out,
     )

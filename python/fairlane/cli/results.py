@@ -79,8 +79,8 @@ def query(
     ],
 ) -> Answer:
     """Ask the tables of a run, a study or a sweep of loads a question in SQL."""
-    found = folders.query(run, sql)
-    return Answer(found, [answers.answer_table(found) if sys.stdout.isatty() else answers.answer_csv(found)])
+    table = folders.query(run, sql)
+    return Answer(table, [answers.answer_table(table) if sys.stdout.isatty() else answers.answer_csv(table)])
 
 
 def write_page(
@@ -157,15 +157,15 @@ def compare(
     b: Annotated[str, Argument(metavar="B", help="What A is compared with, of the same kind.")],
 ) -> Answer:
     """Compare two runs, studies or treatments: the change of each job with its interval, and what is beyond noise."""
-    found = fairlane.compare(a, b)
+    compared = fairlane.compare(a, b)
     facts = {
-        "a": found.first.name,
-        "b": found.second.name,
-        "replicates": found.replicates,
-        "moved": found.moved,
-        "differs": found.differs,
-        "without": found.without,
-        "points": found.points,
-        "changes": found.table,
+        "a": compared.first.name,
+        "b": compared.second.name,
+        "replicates": compared.replicates,
+        "moved": compared.moved,
+        "differs": compared.differs,
+        "without": compared.without,
+        "points": compared.points,
+        "changes": compared.table,
     }
-    return Answer(facts, [comparison.view(found)])
+    return Answer(facts, [comparison.view(compared)])

@@ -57,7 +57,7 @@ def run(
     loaded = Scenario.load(scenario, set=assignments or (), seed=seed, duration=duration, allow_code=allow_code)
     folder = new_folder(loaded.name, datetime.now().astimezone(), out)
     most = _threads(threads)
-    found = runner.run(
+    results = runner.run(
         loaded,
         out=folder,
         isolated=isolated,
@@ -67,13 +67,13 @@ def run(
         figures=True,
         live=live,
     )
-    tables = {"jobs": found.jobs, "interference": found.interference}
-    tables |= {} if found.lost_time is None else {"lost_time": found.lost_time}
+    tables = {"jobs": results.jobs, "interference": results.interference}
+    tables |= {} if results.lost_time is None else {"lost_time": results.lost_time}
     return Answer(
-        {"folder": found.folder, **found.meta.model_dump(), **tables},
-        [view({"": found}, charts=False), *lines.times_of_run(found)],
-        code=ExitCode.INTERRUPTED if found.meta.partial else ExitCode.DONE,
-        folder=found.folder,
+        {"folder": results.folder, **results.meta.model_dump(), **tables},
+        [view({"": results}, charts=False), *lines.times_of_run(results)],
+        code=ExitCode.INTERRUPTED if results.meta.partial else ExitCode.DONE,
+        folder=results.folder,
     )
 
 
@@ -116,10 +116,10 @@ def control(
     fresh(out)
     outcomes: list[Outcome] = []
     with folder_for(out):
-        own = 1 if seed is None else seed
+        first_seed = 1 if seed is None else seed
         most = _threads(threads) if mode_of(mode) == "online" else threads
         found = controlled(
-            loaded, made, mode=mode_of(mode), period=span, periods=periods, seed=own, draws=draws, threads=most
+            loaded, made, mode=mode_of(mode), period=span, periods=periods, seed=first_seed, draws=draws, threads=most
         )
         for outcome in found:
             outcomes.append(outcome)
@@ -151,16 +151,16 @@ def _store(out: Path, rows: list[dict[str, Any]], made: View) -> None:
 
 def _parameters(given: list[str]) -> dict[str, Any]:
     """Values are JSON, or text if they are not."""
-    found: dict[str, Any] = {}
+    parameters: dict[str, Any] = {}
     for assignment in given:
         key, separator, value = assignment.partition("=")
         if not separator:
             raise refused("--with", "not of the form KEY=VALUE", assignment)
         try:
-            found[key] = json.loads(value)
+            parameters[key] = json.loads(value)
         except json.JSONDecodeError:
-            found[key] = value
-    return found
+            parameters[key] = value
+    return parameters
 
 
 def _line(outcome: Outcome) -> str:

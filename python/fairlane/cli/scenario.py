@@ -94,10 +94,10 @@ def init(
         most=most,
     )
     source = " and ".join(file.name for file in (fabric, jobs) if file is not None)
-    found = starter(wiring, beside, listed.jobs if listed else None, choice, source)
-    notes = [*(listed.notes if listed else ()), *found.notes]
+    started = starter(wiring, beside, listed.jobs if listed else None, choice, source)
+    notes = [*(listed.notes if listed else ()), *started.notes]
     report(*notes)
-    written = {out: found.text}
+    written = {out: started.text}
     if agent is not None:
         written[agent] = agent_starter(wiring, beside, choice, fabric.name)
     if not kept:
@@ -106,18 +106,18 @@ def init(
     lines = [str(beside), str(out), f"next: fairlane check {out}"]
     if agent is not None:
         lines += [str(agent), f"next: fairlane agent --config {agent} --once"]
-    return Answer({"scenario": out, "fabric": beside, "agent": agent, "jobs": found.jobs, "notes": notes}, lines, out)
+    return Answer({"scenario": out, "fabric": beside, "agent": agent, "jobs": started.jobs, "notes": notes}, lines, out)
 
 
 def _pairs(given: Sequence[str]) -> dict[str, str]:
     """Workload by pattern."""
-    found = {}
+    names = {}
     for text in given:
         pattern, equals, name = text.rpartition("=")
         if not equals or not pattern or not name:
             raise refused("--workload", "names no workload", text, "PATTERN=NAME, e.g. 'cfd*=halo3d'")
-        found[pattern] = name
-    return found
+        names[pattern] = name
+    return names
 
 
 def check(
@@ -152,7 +152,7 @@ def check(
             }
             for job in resolved.jobs
         ],
-        "code": [str(one) for one in code],
+        "code": [str(source) for source in code],
         "plugins": plugins,
         "notes": resolved.notes,
     }
@@ -165,11 +165,11 @@ def _check_study(file: Path, assignments: list[str] | None, seed: int | None, *,
     from fairlane.study.running import cost_of
     from fairlane.study.study import Study
 
-    own = [] if seed is None else [f"seeds=[{seed}]"]
+    changes = [] if seed is None else [f"seeds=[{seed}]"]
     with listing() as code, used() as plugins:
-        loaded = Study.load(file, set=[*(assignments or ()), *own], allow_code=allow_code)
+        loaded = Study.load(file, set=[*(assignments or ()), *changes], allow_code=allow_code)
         cost = cost_of(plan_of(loaded))
-    facts = {"study": loaded.name, **asdict(cost), "code": [str(one) for one in code], "plugins": plugins}
+    facts = {"study": loaded.name, **asdict(cost), "code": [str(source) for source in code], "plugins": plugins}
     return Answer(facts, views.checked_study(loaded, cost, facts))
 
 

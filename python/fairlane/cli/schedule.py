@@ -96,17 +96,17 @@ def schedule(
     window = _window(hours)
     _check_files(out, placed, results)
     arriving = _arriving(log, machine, allocators, most=jobs, load=load, seed=seed, strict=strict)
-    found = _compared(arriving, machine, allocators, seed, quiet=quiet)
+    compared = _compared(arriving, machine, allocators, seed, quiet=quiet)
     checked = {}
     if verify and machine.forecast:
-        checked = {name: verified(one, machine.forecast, verify, seed) for name, one in found.schedules.items()}
+        checked = {name: verified(check, machine.forecast, verify, seed) for name, check in compared.schedules.items()}
     on: dict[str, Any] = {"hosts": machine.fabric.hosts, "fabric": machine.spec}
-    made = results_of(found, log, machine.kind_of, checked, load=load, seed=seed, model=slowdown, **on)
+    made = results_of(compared, log, machine.kind_of, checked, load=load, seed=seed, model=slowdown, **on)
     files = []
     if placed:
         names = slurm_names(machine.fabric.host_names)
         report_renamed(machine.fabric.host_names, names)
-        write_table(found.placements(names), placed)
+        write_table(compared.placements(names), placed)
         files.append(placed)
     _check_window(made, window)
     view = cache(partial(view_of, [made], window=window))
@@ -117,9 +117,9 @@ def schedule(
         files.append(results)
     for file in files:
         typer.echo(file, err=True)
-    rows = {name: asdict(row) for name, row in found.metrics.items()}
-    for name, one in checked.items():
-        rows[name]["verified"] = {"snapshots": one.snapshots, "error": one.error, "jobs": one.jobs}
+    rows = {name: asdict(row) for name, row in compared.metrics.items()}
+    for name, check in checked.items():
+        rows[name]["verified"] = {"snapshots": check.snapshots, "error": check.error, "jobs": check.jobs}
     return Answer(rows, _text(view, claim_of(rows) if claim else ()))
 
 
@@ -159,8 +159,8 @@ def show_slowdown(
 ) -> Answer:
     """What a model predicts, and its error on held-out snapshots."""
     with code.listing():
-        found = load_model(model)
-    return Answer(found.model_dump(mode="json"), [model_view(found)])
+        loaded = load_model(model)
+    return Answer(loaded.model_dump(mode="json"), [model_view(loaded)])
 
 
 def _machine(
@@ -170,8 +170,8 @@ def _machine(
         return Machine.of_fabric(fabric, assignments, mix, seed)
     for option, given in (("--fabric", fabric), ("--set", ", ".join(assignments)), ("--mix", mix)):
         if given:
-            words = "comes from the model: fit another with fairlane slowdown fit"
-            raise refused(option, words, str(given), "not together with --slowdown")
+            message = "comes from the model: fit another with fairlane slowdown fit"
+            raise refused(option, message, str(given), "not together with --slowdown")
     return Machine.of_model(slowdown, seed)
 
 
@@ -227,8 +227,8 @@ def _arriving(
     read = read_log(log, hosts=machine.fabric.hosts, strict=strict, max_jobs=most)
     report(*read.notes)
     _report_problems("left out", read.problems)
-    for name, one in allocators.items():
-        refused = machine.refused(read.jobs, one, seed, log)
+    for name, allocator in allocators.items():
+        refused = machine.refused(read.jobs, allocator, seed, log)
         if strict and refused:
             raise ScenarioError(refused)
         _report_problems(f"refused by {name}", refused)
@@ -267,8 +267,8 @@ def _compared(
 def _check_window(made: ScheduleResults, window: tuple[float, float] | None) -> None:
     end = max(made.placed["end"].to_list(), default=0.0)
     if window and window[0] >= end:
-        words = f"nothing to draw: the last job ends after {end / 3600:.1f} hours"
-        raise refused("--hours", words, f"{window[0] / 3600:g}:{window[1] / 3600:g}")
+        message = f"nothing to draw: the last job ends after {end / 3600:.1f} hours"
+        raise refused("--hours", message, f"{window[0] / 3600:g}:{window[1] / 3600:g}")
 
 
 def _draw(shown: View, out: Path) -> Path:

@@ -46,27 +46,27 @@ def study(
     """
     if dask and not quiet:
         report(f"connecting to the Dask scheduler at {dask}")
-    own = [] if seed is None else [f"seeds=[{seed}]"]
-    loaded = Study.load(file, set=[*(assignments or ()), *own], allow_code=allow_code)
+    changes = [] if seed is None else [f"seeds=[{seed}]"]
+    loaded = Study.load(file, set=[*(assignments or ()), *changes], allow_code=allow_code)
     try:
-        found = run(
+        results = run(
             loaded, out=out, resume=resume, workers=workers, dask=dask, cpu_limit_s=cpu_limit, progress=not quiet
         )
-        view = view_of([found])
-        draw([found], view=view)
+        view = view_of([results])
+        draw([results], view=view)
     except KeyboardInterrupt:
         where = f" --out {out}" if out else ""
         report(f"finished simulations are stored; continue with --resume{where}")
         raise
-    report_damaged(found.meta.recomputed, found.folder)
-    tables = {name: table for name, table in found.tables().items() if name not in ("runs", "periods")}
-    time = list(lines.times_of_study(found.meta.profile)) if profile else []
+    report_damaged(results.meta.recomputed, results.folder)
+    tables = {name: table for name, table in results.tables().items() if name not in ("runs", "periods")}
+    time = list(lines.times_of_study(results.meta.profile)) if profile else []
     return Answer(
-        {"folder": found.folder, **found.meta.model_dump(), **tables},
+        {"folder": results.folder, **results.meta.model_dump(), **tables},
         [view, *time],
-        "\n".join([str(found.folder), *time]),
-        code=ExitCode.RUN_FAILED if found.failures.height else ExitCode.DONE,
-        folder=found.folder,
+        "\n".join([str(results.folder), *time]),
+        code=ExitCode.RUN_FAILED if results.failures.height else ExitCode.DONE,
+        folder=results.folder,
     )
 
 
@@ -121,8 +121,8 @@ def saturate(
     if not quiet:
         report(*plan.remarks)
     store = saturation.opened(plan, datetime.now().astimezone(), out, resume=resume)
-    found = saturation.sweep(plan, store=store, progress=not quiet).save(store)
-    return _measured(found, store, {"points": found.points}, quiet=quiet)
+    swept = saturation.sweep(plan, store=store, progress=not quiet).save(store)
+    return _measured(swept, store, {"points": swept.points}, quiet=quiet)
 
 
 def gpcnet(
@@ -177,8 +177,8 @@ def gpcnet(
         for name, reason in plan.left_out.items():
             report(f"transport {name} is left out: {reason}")
     store = gpcnets.opened(plan, datetime.now().astimezone(), out, resume=resume)
-    found = gpcnets.benchmark(plan, store=store, progress=not quiet).save(store)
-    return _measured(found, store, {"impact": found.impact}, quiet=quiet)
+    measured = gpcnets.benchmark(plan, store=store, progress=not quiet).save(store)
+    return _measured(measured, store, {"impact": measured.impact}, quiet=quiet)
 
 
 def cables(
@@ -218,23 +218,23 @@ def cables(
     loaded = Scenario.load(scenario, set=assignments or (), seed=seed, duration=duration, allow_code=allow_code)
     plan = surveys.prepared(loaded, options)
     store = surveys.opened(plan, datetime.now().astimezone(), out, resume=resume)
-    found = surveys.survey(plan, store=store, progress=not quiet).save(store)
-    tables = {"ranking": found.ranking, "slowdowns": found.slowdowns}
-    return _measured(found, store, tables, quiet=quiet, top=top)
+    surveyed = surveys.survey(plan, store=store, progress=not quiet).save(store)
+    tables = {"ranking": surveyed.ranking, "slowdowns": surveyed.slowdowns}
+    return _measured(surveyed, store, tables, quiet=quiet, top=top)
 
 
 def _measured(
-    found: Saturation | Gpcnet | Cables, store: Store, tables: dict[str, Any], *, quiet: bool, **shown: Any
+    results: Saturation | Gpcnet | Cables, store: Store, tables: dict[str, Any], *, quiet: bool, **shown: Any
 ) -> Answer:
     """The answer of measurements that were stored, whose pictures are drawn here; ``shown`` is for their view."""
-    found.draw()
-    partial = found.meta["partial"]
+    results.draw()
+    partial = results.meta["partial"]
     report_damaged(store.damaged, store.folder)
     if partial and not quiet:
         report(f"finished simulations are stored; continue with --resume --out {store.folder}")
     return Answer(
-        {**tables, **found.meta, "folder": found.folder},
-        [view_of([found], **shown)],
+        {**tables, **results.meta, "folder": results.folder},
+        [view_of([results], **shown)],
         code=ExitCode.INTERRUPTED if partial else ExitCode.DONE,
-        folder=found.folder,
+        folder=results.folder,
     )

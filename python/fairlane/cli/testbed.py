@@ -34,22 +34,22 @@ def run(
     machine.check()
     folder = out or Path("runs") / loaded.name
     with exit_on_sigterm():  # the testbed is removed
-        found = experiment(loaded, folder, repetitions=repetitions, resume=resume, report=report)
-    made = view(found)
+        measured = experiment(loaded, folder, repetitions=repetitions, resume=resume, report=report)
+    made = view(measured)
     files = [write(made, folder / name) for name in ("testbed.png", "testbed.html")]
-    data: dict[str, Any] = {**found.written(), **{name: table.to_dicts() for name, table in found.tables.items()}}
+    data: dict[str, Any] = {**measured.written(), **{name: table.to_dicts() for name, table in measured.tables.items()}}
     return Answer(data, [made], files=files, folder=folder)
 
 
 def status() -> Answer:
     """List the network namespaces of testbeds on this machine, with the number of processes in each."""
-    found = {name: len(machine.processes(name)) for name in machine.present()}
-    lines = [f"{name}: {count} processes" for name, count in found.items()]
-    return Answer(found, lines or ["there is no testbed"])
+    counts = {name: len(machine.processes(name)) for name in machine.present()}
+    lines = [f"{name}: {count} processes" for name, count in counts.items()]
+    return Answer(counts, lines or ["there is no testbed"])
 
 
 def down() -> Answer:
     """End all processes of a testbed that was left, as after a crash of the machine's shell, and remove it."""
     with machine.only_one():
-        found = machine.down()
-    return Answer({"removed": found}, [f"removed {name}" for name in found] or ["there is no testbed"])
+        removed = machine.down()
+    return Answer({"removed": removed}, [f"removed {name}" for name in removed] or ["there is no testbed"])

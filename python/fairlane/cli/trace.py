@@ -63,31 +63,31 @@ def workload_pattern(
     One period of its iterations is looked at. For example: fairlane workload pattern mini_amg --ranks 64
     --set message_size="8 KiB"
     """
-    own = [f"workload.{assignment}" for assignment in assignments or ()]
+    settings = [f"workload.{assignment}" for assignment in assignments or ()]
     with allow_code():  # it is what was asked for
-        job = Job.read({"ranks": ranks, "workload": {"name": name}}, own)
+        job = Job.read({"ranks": ranks, "workload": {"name": name}}, settings)
     return _answer(job, ranks, f"{job.kind}, {plural(ranks, 'rank')}", out)
 
 
 def _answer(job: Job, ranks: int, title: str, out: Path | None) -> Answer:
     from fairlane.views.pattern import view as pattern_view
 
-    found = analyse(program_of(job.source, ranks))
-    shown = pattern_view(found, title)
-    return Answer(lambda: _facts(found), [shown], files=[write(shown, out)] if out else ())
+    pattern = analyse(program_of(job.source, ranks))
+    shown = pattern_view(pattern, title)
+    return Answer(lambda: _facts(pattern), [shown], files=[write(shown, out)] if out else ())
 
 
-def _facts(found: Pattern) -> dict[str, Any]:
+def _facts(pattern: Pattern) -> dict[str, Any]:
     """A pattern for JSON, with the matrix."""
-    traffic = found.traffic
+    traffic = pattern.traffic
     return {
-        "verdict": asdict(found.verdict),
-        "evidence": asdict(found.evidence) if found.evidence else None,
+        "verdict": asdict(pattern.verdict),
+        "evidence": asdict(pattern.evidence) if pattern.evidence else None,
         "ranks": traffic.ranks,
         "messages": int(traffic.messages.sum()),
         "bytes": int(traffic.total.sum()),
         "collective_share": traffic.collective_share,
-        "communities": asdict(found.communities),
+        "communities": asdict(pattern.communities),
         "message_sizes": traffic.sizes,
         "sent": traffic.sent.tolist(),
         "received": traffic.received.tolist(),

@@ -45,15 +45,15 @@ def read_astra_network(text: str, file: Path) -> Wiring:
         table = parse_yaml(text)
     except YamlError as error:
         raise ScenarioError(Problem.of_file(file, str(error), error.line)) from None
-    found = {key: table.get(key) if isinstance(table, dict) else None for key in _KEYS}
-    lists: dict[str, list[Any]] = {key: values for key, values in found.items() if isinstance(values, list)}
+    values_of = {key: table.get(key) if isinstance(table, dict) else None for key in _KEYS}
+    lists: dict[str, list[Any]] = {key: values for key, values in values_of.items() if isinstance(values, list)}
     if len(lists) < len(_KEYS):
         wrong = [key for key in _KEYS if key not in lists]
         raise ScenarioError([Problem.of_file(file, f"{key} is missing or no list") for key in wrong])
     if len({len(values) for values in lists.values()}) > 1:
         counts = ", ".join(f"{len(values)} in {key}" for key, values in lists.items())
-        words = f"dimensions differ: {counts}"
-        raise ScenarioError(Problem.of_file(file, words, allowed="an entry for each dimension in each list"))
+        message = f"dimensions differ: {counts}"
+        raise ScenarioError(Problem.of_file(file, message, allowed="an entry for each dimension in each list"))
     if not lists["topology"]:
         raise ScenarioError(Problem.of_file(file, "no dimensions", allowed="an entry for each dimension in each list"))
     forms = [_form(value, file) for value in lists["topology"]]
@@ -142,6 +142,6 @@ def refuse_astra_system(text: str, file: Path) -> Wiring:
         names = data.get(f"{key}-implementation")
         if isinstance(names, list) and len(set(map(str, names))) == 1 and str(names[0]) in algorithms:
             chosen.append(f'{collective} = "{algorithms[names[0]]}"')
-    words = "a system file of ASTRA-sim, which has no fabric"
+    message = "a system file of ASTRA-sim, which has no fabric"
     table = f"; for its collectives set mpi.collectives = {{ {', '.join(chosen)} }}" if chosen else ""
-    raise ScenarioError(Problem.of_file(file, words, allowed=f"its network file{table}"))
+    raise ScenarioError(Problem.of_file(file, message, allowed=f"its network file{table}"))

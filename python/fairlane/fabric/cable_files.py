@@ -64,7 +64,9 @@ def read_csv(text: str, file: Path) -> Wiring:
             raise ScenarioError(Problem.of_file(file, f"more than {_MOST_CABLES:,} cables up to here", line))
     problems += _twice(cables, file)
     joined = dict.fromkeys(end for cable in cables for end in cable.ends)
-    problems += [Problem.of_file(file, f"{it} has no cable", at) for it, at in named.items() if it not in joined]
+    problems += [
+        Problem.of_file(file, f"{place} has no cable", at) for place, at in named.items() if place not in joined
+    ]
     if problems:
         raise ScenarioError(problems)
     single = with_one_cable(cables)
@@ -79,11 +81,11 @@ def _guesses(names: Iterable[str], hosts: Collection[str], kinds: Mapping[str, s
     there = [name for name in guessed if name in hosts]
     others = [name for name in guessed if name not in hosts]
     if there or not kinds:
-        words = f"{plural(len(there), 'name')} with a single cable {'is' if len(there) == 1 else 'are'} assumed to be"
-        yield f"{words} {'a host' if len(there) == 1 else 'hosts'}; set from_kind and to_kind"
+        remark = f"{plural(len(there), 'name')} with a single cable {'is' if len(there) == 1 else 'are'} assumed to be"
+        yield f"{remark} {'a host' if len(there) == 1 else 'hosts'}; set from_kind and to_kind"
     if kinds and others:
-        words = f"{plural(len(others), 'name')} of no kind, with several cables: {some(others, 3)}"
-        yield f"{words}; assumed to be {'a switch' if len(others) == 1 else 'switches'}; set from_kind and to_kind"
+        remark = f"{plural(len(others), 'name')} of no kind, with several cables: {some(others, 3)}"
+        yield f"{remark}; assumed to be {'a switch' if len(others) == 1 else 'switches'}; set from_kind and to_kind"
 
 
 def _names_one(row: dict[str, str]) -> bool:
@@ -132,8 +134,8 @@ def _twice(cables: list[Cable], file: Path) -> Iterator[Problem]:
     for cable in cables:
         for end in zip(cable.ends, cable.ports or (), strict=False):
             if end in used:
-                words = f"port {end[1]} of {end[0]} has a cable already, on line {used[end]}"
-                yield Problem.of_file(file, words, cable.line)
+                message = f"port {end[1]} of {end[0]} has a cable already, on line {used[end]}"
+                yield Problem.of_file(file, message, cable.line)
             used[end] = cable.line
 
 
@@ -154,15 +156,15 @@ def read_graphml(text: str, file: Path) -> Wiring:
     except (networkx.NetworkXError, SyntaxError, KeyError, ValueError, TypeError) as error:
         raise ScenarioError(Problem.of_file(file, f"no GraphML that can be read: {error}")) from None
     try:
-        found = from_networkx(graph)
+        wiring = from_networkx(graph)
         edges = [data for _, _, data in graph.edges(data=True)]
-        cables = [_directed(cable, data) for cable, data in zip(found.cables, edges, strict=True)]
+        cables = [_directed(cable, data) for cable, data in zip(wiring.cables, edges, strict=True)]
     except ScenarioError as error:
-        raise ScenarioError(replace(one, file=str(file)) for one in error.problems) from None
+        raise ScenarioError(replace(problem, file=str(file)) for problem in error.problems) from None
     if all(isinstance(data.get("number"), int) for data in edges):
         order = sorted(range(len(cables)), key=lambda at: edges[at]["number"])
-        return replace(found, cables=tuple(cables[at] for at in order), source=file)
-    return replace(found, cables=by_rails(cables, found.hosts), source=file)
+        return replace(wiring, cables=tuple(cables[at] for at in order), source=file)
+    return replace(wiring, cables=by_rails(cables, wiring.hosts), source=file)
 
 
 def _directed(cable: Any, data: dict[str, Any]) -> Any:
@@ -172,8 +174,8 @@ def _directed(cable: Any, data: dict[str, Any]) -> Any:
     if ports == (None, None):
         return replace(cable, ends=ends)
     if not all(isinstance(port, int) and not isinstance(port, bool) and 0 < port <= 65_535 for port in ports):
-        words = f"edge {' - '.join(ends)}: not two numbers from 1 to 65535"
-        raise ScenarioError(Problem("from_port, to_port", words, list(ports)))
+        message = f"edge {' - '.join(ends)}: not two numbers from 1 to 65535"
+        raise ScenarioError(Problem("from_port, to_port", message, list(ports)))
     return replace(cable, ends=ends, ports=ports)
 
 
@@ -207,21 +209,21 @@ def read_ibsim(text: str, file: Path) -> Wiring:
             names.add(name)
             (switches if begins[1] == "Switch" else hosts).append(name)
         elif (port := _PORT.fullmatch(line)) and name:
-            own = (name, whole_number(port[1]))
-            if own in far or not 1 <= own[1] <= size:
-                words = "is used twice" if own in far else f"is not one of its {size}"
-                problems.append(Problem.of_file(file, f"port {own[1]} of {name} {words}", number))
-            far[own] = ((port[2], whole_number(port[3])), number)
+            here = (name, whole_number(port[1]))
+            if here in far or not 1 <= here[1] <= size:
+                reason = "is used twice" if here in far else f"is not one of its {size}"
+                problems.append(Problem.of_file(file, f"port {here[1]} of {name} {reason}", number))
+            far[here] = ((port[2], whole_number(port[3])), number)
         else:
             problems.append(Problem.of_file(file, f"not a line of a network file of ibsim: {line[:60]!r}", number))
     problems += _counterparts(far, file)
     if problems:
         raise ScenarioError(problems)
     cables, seen = [], set[_End]()
-    for own, (end, number) in far.items():
-        if own not in seen:
+    for here, (end, number) in far.items():
+        if here not in seen:
             seen.add(end)
-            cables.append(Cable((own[0], end[0]), (own[1], end[1]), line=number))
+            cables.append(Cable((here[0], end[0]), (here[1], end[1]), line=number))
     cabled = {end for cable in cables for end in cable.ends}
     return Wiring(tuple(host for host in hosts if host in cabled), by_ports(cables, hosts, switches), source=file)
 
@@ -229,7 +231,7 @@ def read_ibsim(text: str, file: Path) -> Wiring:
 def _counterparts(far: dict[_End, tuple[_End, int]], file: Path) -> list[Problem]:
     """Lines whose other end leads elsewhere, or nowhere."""
     return [
-        Problem.of_file(file, f"{own[0]}[{own[1]}] leads to {end[0]}[{end[1]}], which does not lead back", number)
-        for own, (end, number) in far.items()
-        if end not in far or far[end][0] != own
+        Problem.of_file(file, f"{here[0]}[{here[1]}] leads to {end[0]}[{end[1]}], which does not lead back", number)
+        for here, (end, number) in far.items()
+        if end not in far or far[end][0] != here
     ]

@@ -32,8 +32,10 @@ class Comparison:
 def compare(first: Fabric, second: Fabric) -> Comparison:
     """Compares two fabrics. Raises ``ScenarioError`` if they do not have equally many switches."""
     if first.switches != second.switches:
-        words = f"one has {first.switches} switches and the other {second.switches}: they are compared switch by switch"
-        raise ScenarioError(Problem("fabrics", words, allowed="equally many switches"))
+        message = (
+            f"one has {first.switches} switches and the other {second.switches}: they are compared switch by switch"
+        )
+        raise ScenarioError(Problem("fabrics", message, allowed="equally many switches"))
     cables = [_cables(fabric) for fabric in (first, second)]
     joined = _joined(cables[0], cables[1], ["class", "a", "b"])
     same = pl.min_horizontal("first", "second").alias("same")

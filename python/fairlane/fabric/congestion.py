@@ -59,13 +59,13 @@ def trees(ports: Iterable[Port]) -> dict[int, list[int]]:
     outputs: dict[str, list[Port]] = defaultdict(list)
     for port in every:
         outputs[port.start].append(port)
-    found: dict[int, list[int]] = {
+    links_by_root: dict[int, list[int]] = {
         port.link: [] for port in every if port.active_share >= SATURATED and not port.stalls
     }
     for port in filter(lambda port: port.stalls, every):
         for root in _downstream(port, outputs):
-            found.setdefault(root, []).append(port.link)
-    return found
+            links_by_root.setdefault(root, []).append(port.link)
+    return links_by_root
 
 
 def _downstream(stalled: Port, outputs: dict[str, list[Port]]) -> list[int]:
@@ -74,16 +74,16 @@ def _downstream(stalled: Port, outputs: dict[str, list[Port]]) -> list[int]:
     seen, open_ = {stalled.link}, [stalled]
     while open_:
         port = open_.pop()
-        others = [one for one in outputs[port.end] if one.end != port.start]
-        most = max((one.queue for one in others), default=0.0)
-        for one in others:
-            if one.link in seen or not most or one.queue < SIMILAR * most:
+        others = [output for output in outputs[port.end] if output.end != port.start]
+        most = max((output.queue for output in others), default=0.0)
+        for output in others:
+            if output.link in seen or not most or output.queue < SIMILAR * most:
                 continue
-            seen.add(one.link)
-            if one.stalls:
-                open_.append(one)
-            elif one.active_share >= BUSY:
-                roots.append(one.link)
+            seen.add(output.link)
+            if output.stalls:
+                open_.append(output)
+            elif output.active_share >= BUSY:
+                roots.append(output.link)
     return roots
 
 
@@ -134,13 +134,13 @@ def slow_links(links: Mapping[str, NDArray[Any]]) -> Iterator[str]:
     by_role: dict[tuple[Any, ...], list[int]] = {}
     for link in slow.tolist():
         by_role.setdefault((*(links[name][link] for name in PEERS), links["bandwidth"][link]), []).append(link)
-    for (*_, rate), found in by_role.items():
-        first = found[0]
+    for (*_, rate), of_rate in by_role.items():
+        first = of_rate[0]
         role, most = links["role"][first], bit_rate(int(usual[first]))
-        names = (f"{links['from_name'][at]} port {links['from_port'][at]} to {links['to_name'][at]}" for at in found)
-        verb = "has" if len(found) == 1 else "have"
+        names = (f"{links['from_name'][at]} port {links['from_port'][at]} to {links['to_name'][at]}" for at in of_rate)
+        verb = "has" if len(of_rate) == 1 else "have"
         rates = f"{bit_rate(int(rate))}, most of their role {most}"
-        yield f"{plural(len(found), f'{role} link')} {verb} {rates}: {some(names, _NAMED)}"
+        yield f"{plural(len(of_rate), f'{role} link')} {verb} {rates}: {some(names, _NAMED)}"
 
 
 def mixed_speeds(job: str, hosts: Sequence[int], bandwidths: NDArray[Any], names: Sequence[str]) -> str | None:

@@ -62,22 +62,22 @@ def read_cray_links(text: str, file: Path) -> Wiring:
             problems.append(Problem.of_file(file, f"not a line of a Cray's cabling: {line[:80]!r}", number))
         elif (lane.aries, lane.number) in lanes:
             before = lanes[lane.aries, lane.number].line
-            words = f"lane {lane.number:02d} of {lane.aries} is in line {before} already"
-            problems.append(Problem.of_file(file, words, number))
+            message = f"lane {lane.number:02d} of {lane.aries} is in line {before} already"
+            problems.append(Problem.of_file(file, message, number))
         else:
             lanes[lane.aries, lane.number] = lane
-    problems += [Problem.of_file(file, words, line) for line, words in _contradictions(lanes)]
+    problems += [Problem.of_file(file, message, line) for line, message in _contradictions(lanes)]
     if problems:
         raise ScenarioError(problems)
     return _wiring(lanes, file)
 
 
 def _read(number: int, line: str) -> _Lane | None:
-    found = _LINE.fullmatch(line)
-    if found is None:
+    match = _LINE.fullmatch(line)
+    if match is None:
         return None
-    blade, aries, lane, *place, colour, nothing = found.groups()[:8]
-    far_blade, far_aries, far_lane, *far_place = found.groups()[8:]
+    blade, aries, lane, *place, colour, nothing = match.groups()[:8]
+    far_blade, far_aries, far_lane, *far_place = match.groups()[8:]
     # Lanes to hosts end at one or are unused, others at a lane or are unused.
     if (nothing == "processor") > (colour == "ptile") or (nothing is None) > (colour != "ptile"):
         return None
@@ -154,8 +154,8 @@ def _wiring(lanes: Mapping[tuple[str, int], _Lane], file: Path) -> Wiring:
 def _hosts(aries: str, lanes: list[_Lane], file: Path) -> Iterator[Cable]:
     """The cables of the hosts at a switch: two lanes each."""
     if len(lanes) % _LANES_OF_HOST:
-        words = f"{aries} has {len(lanes)} lanes to hosts, and each host takes {_LANES_OF_HOST}"
-        raise ScenarioError(Problem.of_file(file, words, lanes[-1].line))
+        message = f"{aries} has {len(lanes)} lanes to hosts, and each host takes {_LANES_OF_HOST}"
+        raise ScenarioError(Problem.of_file(file, message, lanes[-1].line))
     for number, lane in enumerate(lanes[::_LANES_OF_HOST]):
         blade = lane.blade if aries.endswith("a0") else aries
         ends, ports = (f"{blade}n{number}", aries), (1, lane.number)

@@ -61,17 +61,17 @@ def measure(
     """Follows the routes of a fabric; also returns by link whether a route takes it. ``name_of`` names a link."""
     used, _, is_exact, paths, routes, sources = core.coverage(_BUDGET)
     flags = numpy.frombuffer(used, dtype=numpy.uint8).astype(bool)
-    found: dict[tuple[int, str], list[int]] = defaultdict(list)
+    links_by_role: dict[tuple[int, str], list[int]] = defaultdict(list)
     totals: dict[tuple[int, str], int] = defaultdict(int)
     kinds = zip(links["class"].tolist(), links["role"].tolist(), flags.tolist(), strict=True)
     for link, (number, role, is_used) in enumerate(kinds):
         totals[number, role] += 1
         if not is_used:
-            found[number, role].append(link)
+            links_by_role[number, role].append(link)
     names = core.classes()
     idle = tuple(
         IdleLinks(names[number], role, len(some), totals[number, role], tuple(map(name_of, some[:_NAMED])))
-        for (number, role), some in sorted(found.items())
+        for (number, role), some in sorted(links_by_role.items())
     )
     warnings = tuple(_warnings(idle, is_exact, paths, routes))
     return Coverage(idle, is_exact, paths, routes, sources, warnings), flags
@@ -188,10 +188,10 @@ def describe(fabric: "Fabric") -> FabricDescription:
 def _channels(fabric: "Fabric") -> tuple[int, ...]:
     """The virtual channels of virtual lanes, without those at the end that need as many as the one before."""
     counts = Counter(lane for lane, _ in fabric.required_virtual_lanes(_VIRTUAL_LANES))
-    found = [counts[lane] for lane in range(_VIRTUAL_LANES)]
-    while len(found) > 1 and found[-1] == found[-2]:
-        found.pop()
-    return tuple(found)
+    lanes = [counts[lane] for lane in range(_VIRTUAL_LANES)]
+    while len(lanes) > 1 and lanes[-1] == lanes[-2]:
+        lanes.pop()
+    return tuple(lanes)
 
 
 def _halves(fabric: "Fabric") -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:

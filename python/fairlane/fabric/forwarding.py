@@ -37,11 +37,11 @@ def with_tables(wiring: Wiring, file: Path) -> Wiring:
     ``ScenarioError`` names the line that is wrong, and first LIDs of ports that end elsewhere: routes go to these LIDs.
     """
     entries = read_entries(wiring, file)
-    found, total = misled(wiring, entries), len(endpoint_lids(wiring))
-    if firsts := [it for it in found if it.is_first]:
+    elsewhere, total = misled(wiring, entries), len(endpoint_lids(wiring))
+    if firsts := [entry for entry in elsewhere if entry.is_first]:
         raise ScenarioError(Problem.of_file(file, summary(firsts, total)))
-    words = f"{file}: {summary(found, total)}; routes go to the first LID of a port"
-    remarks = (*wiring.remarks, words) if found else wiring.remarks
+    remark = f"{file}: {summary(elsewhere, total)}; routes go to the first LID of a port"
+    remarks = (*wiring.remarks, remark) if elsewhere else wiring.remarks
     return replace(wiring, tables=by_endpoint(wiring, entries), tables_source=file, remarks=remarks)
 
 
@@ -51,8 +51,8 @@ def read_entries(wiring: Wiring, file: Path) -> dict[str, dict[int, int]]:
         lids = endpoint_lids(wiring)
         text = read_text(file, _most_bytes(wiring, len(lids)))
     if not lids:
-        words = "the fabric's links have no local identifiers: tables go with a dump of ibnetdiscover"
-        raise ScenarioError(Problem.of_file(file, words))
+        message = "the fabric's links have no local identifiers: tables go with a dump of ibnetdiscover"
+        raise ScenarioError(Problem.of_file(file, message))
     reader = _Reader(wiring, lids, file)
     for number, line in enumerate(lines_of(text), 1):
         reader.read(number, line)
@@ -109,17 +109,17 @@ class _Reader:
 
     def _switch(self, line: int, guid: int, lid: int | None) -> str:
         """The switch of a GUID; of several that state the same, as line cards that of their director, by LID."""
-        found = [it for it in self._switches if it.guid == guid] or [
-            it for it in self._switches if it.card and int(it.card, 16) == guid
+        matching = [switch for switch in self._switches if switch.guid == guid] or [
+            switch for switch in self._switches if switch.card and int(switch.card, 16) == guid
         ]
-        named = [it for it in found if it.lid == lid] if len(found) > 1 else found
+        named = [switch for switch in matching if switch.lid == lid] if len(matching) > 1 else matching
         if len(named) == 1:
             return named[0].owner
-        words = f"the fabric has no switch with the GUID 0x{guid:016x}"
-        if found:
-            words = f"{len(found)} switches of the fabric state the GUID 0x{guid:016x}"
-            words += f", none the LID {lid}" if lid is not None else ", and the line has no LID"
-        raise self._error(line, words)
+        message = f"the fabric has no switch with the GUID 0x{guid:016x}"
+        if matching:
+            message = f"{len(matching)} switches of the fabric state the GUID 0x{guid:016x}"
+            message += f", none the LID {lid}" if lid is not None else ", and the line has no LID"
+        raise self._error(line, message)
 
     def finished(self) -> dict[str, dict[int, int]]:
         self._end()
@@ -131,8 +131,8 @@ class _Reader:
         if self._row is not None:
             raise self._error(self._start, "the table that begins here has no end: is the file cut off?")
 
-    def _error(self, line: int | None, words: str) -> ScenarioError:
-        return ScenarioError(Problem.of_file(self._file, words, line))
+    def _error(self, line: int | None, message: str) -> ScenarioError:
+        return ScenarioError(Problem.of_file(self._file, message, line))
 
 
 BY_DESTINATION = ("d_mod_k", "dimension_order", "minimal", "up_down")
@@ -187,20 +187,22 @@ def misled(wiring: Wiring, entries: Entries) -> list[Misled]:
         node, port = nodes[place]
         return f"{node.description or node.owner} port {port.number}"
 
-    found = []
+    elsewhere = []
     for lid, endpoint in sorted(owners.items()):
         place = endpoints[endpoint]
         wrong = next((end for end in paths.ends(lid) if end != place), None)
         if wrong is not None:
             end = wrong if isinstance(wrong, str) else f"ends at {named(wrong)}"
-            found.append(Misled(lid, lid in firsts, named(place), end))
-    return found
+            elsewhere.append(Misled(lid, lid in firsts, named(place), end))
+    return elsewhere
 
 
-def summary(found: Sequence[Misled], total: int) -> str:
+def summary(elsewhere: Sequence[Misled], total: int) -> str:
     """One sentence on LIDs that are led elsewhere, of ``total``."""
-    words = f"{len(found)} of {plural(total, 'LID')} of adapters {'is' if len(found) == 1 else 'are'} led elsewhere"
-    return f"{words}: {some(map(str, found), _SHOWN)}"
+    count = (
+        f"{len(elsewhere)} of {plural(total, 'LID')} of adapters {'is' if len(elsewhere) == 1 else 'are'} led elsewhere"
+    )
+    return f"{count}: {some(map(str, elsewhere), _SHOWN)}"
 
 
 class _Paths:

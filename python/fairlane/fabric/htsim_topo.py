@@ -36,8 +36,8 @@ class _Tier:
 
 def is_htsim_topo(text: str) -> bool:
     """Whether a file begins like one of these."""
-    words = [line.lower().split() for _, line in content_lines(text)][:8]
-    keys = {line[0] for line in words if len(line) == 2}
+    first_lines = [line.lower().split() for _, line in content_lines(text)][:8]
+    keys = {line[0] for line in first_lines if len(line) == 2}
     return {"nodes", "tiers"} <= keys
 
 
@@ -133,8 +133,8 @@ def _oversubscription(tiers: list[_Tier], file: Path) -> Iterator[Problem]:
         down = tier["radix_down"] * tier["downlink_speed_gbps"]
         up = tier["radix_up"] * above["downlink_speed_gbps"]
         if "oversubscribed" in tier.values and down != up * tier["oversubscribed"]:
-            words = f"oversubscribed = {tier['oversubscribed']}, and the radices and speeds of tier {number} give"
-            yield Problem.of_file(file, f"{words} {down / up:g}", tier.line)
+            message = f"oversubscribed = {tier['oversubscribed']}, and the radices and speeds of tier {number} give"
+            yield Problem.of_file(file, f"{message} {down / up:g}", tier.line)
 
 
 def _cables(header: dict[str, int], tiers: list[_Tier], counts: list[int]) -> Iterator[Cable]:

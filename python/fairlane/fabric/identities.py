@@ -17,23 +17,23 @@ def nodes_of(wiring: Wiring) -> tuple[Node, ...]:
     if wiring.nodes:
         return wiring.nodes
     used = ports_of(wiring)
-    found: list[Node] = []
+    nodes: list[Node] = []
     for host in wiring.hosts:
         numbers = sorted(used.get(host, ()))
         for at, _ in enumerate(numbers):
-            guid = ADAPTERS + STEP * len(found)
-            words = host if len(numbers) == 1 else f"{host} mlx5_{at}"
-            port = Port(1, guid + 1, len(found) + 1)
-            found.append(Node(f"H-{guid:016x}", host, False, words, (port,), 1, guid, f"{guid:x}"))
+            guid = ADAPTERS + STEP * len(nodes)
+            description = host if len(numbers) == 1 else f"{host} mlx5_{at}"
+            port = Port(1, guid + 1, len(nodes) + 1)
+            nodes.append(Node(f"H-{guid:016x}", host, False, description, (port,), 1, guid, f"{guid:x}"))
     for number, switch in enumerate(wiring.switches):
         guid = SWITCHES + number
         ports = sorted(used[switch])
-        lid = len(found) + 1
+        lid = len(nodes) + 1
         size = ports[-1]
-        found.append(
+        nodes.append(
             Node(f"S-{guid:016x}", switch, True, switch, tuple(map(Port, ports)), size, guid, f"{guid:x}", lid)
         )
-    return tuple(found)
+    return tuple(nodes)
 
 
 def numbered(wiring: Wiring) -> list[tuple[tuple[str, int], tuple[str, int]]]:
@@ -43,7 +43,7 @@ def numbered(wiring: Wiring) -> list[tuple[tuple[str, int], tuple[str, int]]]:
         for end, port in zip(cable.ends, cable.ports or (), strict=False):
             taken.setdefault(end, set()).add(port)
     last: Counter[str] = Counter()
-    found = []
+    pairs = []
     for cable in wiring.cables:
         ends = []
         for at, end in enumerate(cable.ends):
@@ -54,17 +54,17 @@ def numbered(wiring: Wiring) -> list[tuple[tuple[str, int], tuple[str, int]]]:
             while last[end] in taken.get(end, ()):
                 last[end] += 1
             ends.append((end, last[end]))
-        found.append((ends[0], ends[1]))
-    return found
+        pairs.append((ends[0], ends[1]))
+    return pairs
 
 
 def ports_of(wiring: Wiring) -> dict[str, list[int]]:
     """The ports of each host and switch that have a cable."""
-    found: dict[str, list[int]] = {}
+    ports: dict[str, list[int]] = {}
     for ends in numbered(wiring):
         for name, port in ends:
-            found.setdefault(name, []).append(port)
-    return found
+            ports.setdefault(name, []).append(port)
+    return ports
 
 
 def endpoints_of(wiring: Wiring) -> tuple[tuple[str, int], ...]:
@@ -74,7 +74,7 @@ def endpoints_of(wiring: Wiring) -> tuple[tuple[str, int], ...]:
         for name, port in ends:
             if name in ports:
                 ports[name].append(port)
-    return tuple((host, port) for host, own in ports.items() for port in own)
+    return tuple((host, port) for host, numbers in ports.items() for port in numbers)
 
 
 def endpoint_lids(wiring: Wiring) -> dict[int, int]:
@@ -90,12 +90,12 @@ def places(nodes: tuple[Node, ...], wiring: Wiring) -> dict[tuple[str, int], tup
     A source's nodes number the ports of a host over its adapters; generated ones have an adapter for each port.
     """
     count: Counter[str] = Counter()
-    found: dict[tuple[str, int], tuple[Node, Port]] = {}
+    by_port: dict[tuple[str, int], tuple[Node, Port]] = {}
     used = {name: sorted(ports) for name, ports in ports_of(wiring).items()}
     for node in nodes:
         for port in node.ports:
             count[node.owner] += 1
             at = count[node.owner]
-            own = port.number if node.is_switch else at if wiring.nodes else used[node.owner][at - 1]
-            found[node.owner, own] = (node, port)
-    return found
+            number = port.number if node.is_switch else at if wiring.nodes else used[node.owner][at - 1]
+            by_port[node.owner, number] = (node, port)
+    return by_port

@@ -27,9 +27,9 @@ def exceptions(fabric: "Fabric") -> Iterator[str]:
             total += 1
             if abs(level - other) != 1:
                 apart[level != other, min(level, other), max(level, other)].append(f"{begin} to {end}")
-    for (skips, low, high), found in sorted(apart.items()):
+    for (skips, low, high), cables in sorted(apart.items()):
         levels = f"level {low} with level {high}" if skips else f"two of level {low}"
-        yield f"{len(found)} of {total} cables between switches join {levels}: {some(found, _NAMED)}"
+        yield f"{len(cables)} of {total} cables between switches join {levels}: {some(cables, _NAMED)}"
 
 
 def _hosts_above(fabric: "Fabric") -> Iterator[str]:
@@ -42,10 +42,10 @@ def _hosts_above(fabric: "Fabric") -> Iterator[str]:
             by_level[level][switch][begin] = None
             names[switch] = end
     for level, switches in sorted(by_level.items()):
-        hosts = {host for found in switches.values() for host in found}
-        words = [f"{names[switch]} ({some(found, _NAMED)})" for switch, found in sorted(switches.items())]
+        hosts = {host for hosts_of in switches.values() for host in hosts_of}
+        shown = [f"{names[switch]} ({some(hosts_of, _NAMED)})" for switch, hosts_of in sorted(switches.items())]
         verb = "is at a switch" if len(hosts) == 1 else "are at switches"
-        yield f"{len(hosts)} of {fabric.hosts} hosts {verb} of level {level}: {some(words, _NAMED)}"
+        yield f"{len(hosts)} of {fabric.hosts} hosts {verb} of level {level}: {some(shown, _NAMED)}"
 
 
 class _Levels(Protocol):
@@ -66,5 +66,5 @@ def subtrees(fabric: _Levels, level: int) -> list[int]:
     a, b = a[keep], b[keep]
     below = (levels[a] <= level) & (levels[b] <= level)
     graph = coo_array((numpy.ones(below.sum()), (a[below], b[below])), shape=(len(levels), len(levels)))
-    found: list[int] = connected_components(graph.tocsr(), directed=False)[1].tolist()
-    return found
+    labels: list[int] = connected_components(graph.tocsr(), directed=False)[1].tolist()
+    return labels

@@ -42,30 +42,30 @@ def read_ndt(text: str, file: Path) -> Wiring:
     lines: dict[_End, int] = {}
     rates: dict[_End, int | None] = {}
     for number, row in _rows(text, file, problems):
-        one, other = (row["startdevice"], row["startport"]), (row["enddevice"], row["endport"])
+        end, other = (row["startdevice"], row["startport"]), (row["enddevice"], row["endport"])
         if not all(other) or row.get("state", "").lower() == "disabled":
-            free.append(f"{' '.join(one)} (line {number})")
+            free.append(f"{' '.join(end)} (line {number})")
             continue
-        if not all(one):
+        if not all(end):
             problems.append(Problem.of_file(file, "a cable needs two devices and their ports", number))
             continue
-        for here, there in ((one, other), (other, one)):
+        for here, there in ((end, other), (other, end)):
             if far.setdefault(here, there) != there:
-                words = f"{here[1]} of {here[0]} has a cable already, on line {lines[here]}"
-                problems.append(Problem.of_file(file, words, number))
+                message = f"{here[1]} of {here[0]} has a cable already, on line {lines[here]}"
+                problems.append(Problem.of_file(file, message, number))
             lines.setdefault(here, number)
-        rates.setdefault(one, _rate(row.get("speed", "")))
+        rates.setdefault(end, _rate(row.get("speed", "")))
     refuse(problems, file)
     hosts, remarks = _hosts(far)
     ports = _numbered(far, hosts)
     cables = []
     done: set[_End] = set()
-    for one, other in far.items():
-        if one not in done:
-            done |= {one, other}
-            ends = (hosts.get(one, one[0]), hosts.get(other, other[0]))
-            rate = rates.get(one) or rates.get(other)
-            cables.append(Cable(ends, (ports[one], ports[other]), rate, line=lines[one]))
+    for end, other in far.items():
+        if end not in done:
+            done |= {end, other}
+            ends = (hosts.get(end, end[0]), hosts.get(other, other[0]))
+            rate = rates.get(end) or rates.get(other)
+            cables.append(Cable(ends, (ports[end], ports[other]), rate, line=lines[end]))
     if free:
         remarks.append(f"{plural(len(free), 'port')} without a cable left out: {some(free, _SHOWN)}")
     names = tuple(dict.fromkeys(hosts.values()))
@@ -88,8 +88,8 @@ def _rows(text: str, file: Path, problems: list[Problem]) -> Iterator[tuple[int,
     for number, line in rows:
         cells = _cells(line)
         if len(cells) < 2 or (len(cells) < least and any(cells[2:3])):
-            words = f"has {plural(len(cells), 'cell')}, and the header {len(columns)}: is the file cut off?"
-            problems.append(Problem.of_file(file, words, number))
+            message = f"has {plural(len(cells), 'cell')}, and the header {len(columns)}: is the file cut off?"
+            problems.append(Problem.of_file(file, message, number))
             continue
         cells += [""] * (len(columns) - len(cells))
         yield number, dict(zip(columns, cells, strict=False))
@@ -105,24 +105,24 @@ def _cells(line: str) -> list[str]:
 
 def _rate(text: str) -> int | None:
     """The data rate of a speed as ``4xNDR``, ``NDR`` or ``400G``, bits per second; None for anything else."""
-    found = _SPEED.fullmatch(text.strip())
-    if found is None:
+    match = _SPEED.fullmatch(text.strip())
+    if match is None:
         return None
-    if found[3]:
-        return whole_number(found[3]) * 10**9
-    lane = LANE_RATES.get(found[2].upper())
-    return whole_number(found[1] or "4") * lane if lane else None
+    if match[3]:
+        return whole_number(match[3]) * 10**9
+    lane = LANE_RATES.get(match[2].upper())
+    return whole_number(match[1] or "4") * lane if lane else None
 
 
 def _hosts(far: Mapping[_End, _End]) -> tuple[dict[_End, str], list[str]]:
     """The host of each port that is a host's, and a remark where hosts are guessed."""
-    found = {end: machine[0] for end in far if (machine := _machine(end))}
-    if found:
-        return found, []
+    hosts = {end: machine[0] for end in far if (machine := _machine(end))}
+    if hosts:
+        return hosts, []
     cables = Counter(device for device, _ in far)
-    found = {end: end[0] for end in far if cables[end[0]] == 1}
-    words = f"no device names an adapter: {len(found)} devices with a single cable are assumed to be hosts"
-    return found, [words] if found else []
+    hosts = {end: end[0] for end in far if cables[end[0]] == 1}
+    remark = f"no device names an adapter: {len(hosts)} devices with a single cable are assumed to be hosts"
+    return hosts, [remark] if hosts else []
 
 
 def _machine(end: _End) -> tuple[str, str] | None:
@@ -137,13 +137,13 @@ def _numbered(far: Mapping[_End, _End], hosts: Mapping[_End, str]) -> dict[_End,
     of: dict[str, list[_End]] = defaultdict(list)
     for end in far:
         of[hosts.get(end, end[0])].append(end)
-    found: dict[_End, int] = {}
+    numbers_of: dict[_End, int] = {}
     for ends in of.values():
-        numbers = [whole_number(it[1]) if (it := _PORT.fullmatch(label)) else 0 for _, label in ends]
+        numbers = [whole_number(match[1]) if (match := _PORT.fullmatch(label)) else 0 for _, label in ends]
         plain = ends[0] not in hosts and min(numbers) > 0 and max(numbers) <= 65_535 and len({*numbers}) == len(numbers)
         if plain:
-            found.update(zip(ends, numbers, strict=True))
+            numbers_of.update(zip(ends, numbers, strict=True))
             continue
         order = sorted(ends, key=lambda end: (as_numbers_count((_machine(end) or end)[1]), as_numbers_count(end[1])))
-        found.update((end, number) for number, end in enumerate(order, 1))
-    return found
+        numbers_of.update((end, number) for number, end in enumerate(order, 1))
+    return numbers_of

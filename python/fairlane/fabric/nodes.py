@@ -56,11 +56,11 @@ class Node:
 
     def saved(self) -> dict[str, Any]:
         """What a file of ``fabric import`` has of it: GUIDs as text, and nothing that it does not have."""
-        found = {**asdict(self), "guid": _text(self.guid), "lmc": self.lmc or None}
-        found["ports"] = [
+        record = {**asdict(self), "guid": _text(self.guid), "lmc": self.lmc or None}
+        record["ports"] = [
             _given({**asdict(port), "guid": _text(port.guid), "lmc": port.lmc or None}) for port in self.ports
         ]
-        return _given(found)
+        return _given(record)
 
     @classmethod
     def read(cls, saved: Mapping[str, Any]) -> Self:

@@ -37,8 +37,8 @@ def read_ns3_topology(text: str, file: Path) -> Wiring:
     words = words[6 if with_gpus else 3 :]
     switches = nvswitches + others
     if len(words) != switches + _LINK_WORDS * links:
-        found = len(words) - switches
-        text = f"{links} links of {_LINK_WORDS} words each are announced, and {max(0, found)} words follow"
+        following = len(words) - switches
+        text = f"{links} links of {_LINK_WORDS} words each are announced, and {max(0, following)} words follow"
         raise ScenarioError(Problem.of_file(file, f"{text} the ids of {switches} switches: is the file cut off?"))
     if nodes > 2 * links:
         allowed = f"at most {2 * links} nodes, as each has a link"

@@ -62,8 +62,8 @@ def read_wiring(
 
 def _with_bandwidth(wiring: Wiring, bandwidth: int, file: Path) -> Wiring:
     if all(cable.bandwidth is not None for cable in wiring.cables):
-        words = f"every cable of {file} has a bandwidth of its own"
-        raise ScenarioError(Problem("--bandwidth", words, BANDWIDTH.format(bandwidth)))
+        message = f"every cable of {file} has a bandwidth of its own"
+        raise ScenarioError(Problem("--bandwidth", message, BANDWIDTH.format(bandwidth)))
     cables = (cable if cable.bandwidth else replace(cable, bandwidth=bandwidth) for cable in wiring.cables)
     return replace(wiring, cables=tuple(cables))
 
@@ -107,9 +107,9 @@ def _read_saved(text: str, path: Path) -> Wiring:
             source=path,
         )
     except (KeyError, IndexError, TypeError, ValueError) as error:
-        found = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-        words = "a table, list or text is something else" if isinstance(error, IndexError | TypeError) else found
-        raise ScenarioError(Problem.of_file(path, f"not a file that fairlane fabric import wrote: {words}")) from None
+        reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        shown = "a table, list or text is something else" if isinstance(error, IndexError | TypeError) else reason
+        raise ScenarioError(Problem.of_file(path, f"not a file that fairlane fabric import wrote: {shown}")) from None
 
 
 _READERS: tuple[tuple[Callable[[str], bool], Callable[[str, Path], Wiring]], ...] = (

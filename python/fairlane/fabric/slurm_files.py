@@ -68,8 +68,8 @@ def read_slurm_topology(text: str, file: Path) -> Wiring:
     if reader.problems:
         raise ScenarioError(reader.problems)
     hosts = tuple(reader.hosts)
-    words = f"of Slurm's plugin {topology.plugin}, which knows no cables: there is one between any two that it joins"
-    return Wiring(hosts, tuple(cables), remarks=(words, *topology.remarks, *reader.remarks()), source=file)
+    remark = f"of Slurm's plugin {topology.plugin}, which knows no cables: there is one between any two that it joins"
+    return Wiring(hosts, tuple(cables), remarks=(remark, *topology.remarks, *reader.remarks()), source=file)
 
 
 class _Reader:
@@ -80,8 +80,8 @@ class _Reader:
         self.problems: list[Problem] = []
         self.hosts: dict[str, list[str]] = {}  # the groups that each host is in
 
-    def wrong(self, words: str, line: int | None, allowed: str | None = None) -> None:
-        self.problems.append(Problem.of_file(self._file, words, line, allowed))
+    def wrong(self, message: str, line: int | None, allowed: str | None = None) -> None:
+        self.problems.append(Problem.of_file(self._file, message, line, allowed))
 
     def remarks(self) -> list[str]:
         """What is unusual about the hosts."""
@@ -96,10 +96,10 @@ class _Reader:
         kinds: dict[str, list[_Group]] = defaultdict(list)
         sizes: list[int] = []
         for number, line in _joined(text):
-            words = [word.partition("=") for word in line.partition("#")[0].split()]
-            keys = {key.lower(): value for key, _, value in words}
-            kind = words[0][0].lower()
-            if any(not equals or not value for _, equals, value in words) or len(keys) < len(words):
+            pairs = [word.partition("=") for word in line.partition("#")[0].split()]
+            keys = {key.lower(): value for key, _, value in pairs}
+            kind = pairs[0][0].lower()
+            if any(not equals or not value for _, equals, value in pairs) or len(keys) < len(pairs):
                 self.wrong(f"not a line of topology.conf: {line[:60]!r}", number, "KEY=VALUE, each key once")
             elif kind == "blocksizes":
                 sizes = [self._count(size, number) for size in keys[kind].split(",")]
@@ -125,31 +125,33 @@ class _Reader:
         every = self._tables(tables, "the topologies", 1)
         if not every:
             raise ScenarioError(self.problems or Problem.of_file(self._file, "has no topology"))
-        chosen = next((it for it in every if str(it.get("cluster_default")).lower() == "true"), every[0])
+        chosen = next(
+            (candidate for candidate in every if str(candidate.get("cluster_default")).lower() == "true"), every[0]
+        )
         plugin = next((name for name in _PLUGINS if name in chosen), None)
         if plugin is None:
-            words = f"topology {chosen.get('topology')} has no plugin with a fabric"
-            raise ScenarioError(Problem.of_file(self._file, words, chosen.line, ", ".join(_PLUGINS)))
-        found = _Topology(plugin)
+            message = f"topology {chosen.get('topology')} has no plugin with a fabric"
+            raise ScenarioError(Problem.of_file(self._file, message, chosen.line, ", ".join(_PLUGINS)))
+        topology = _Topology(plugin)
         if len(every) > 1:
-            others = listed([str(it.get("topology")) for it in every if it is not chosen])
-            found.remarks.append(f"of {len(every)} topologies {chosen.get('topology')} is read, not {others}")
+            others = listed([str(candidate.get("topology")) for candidate in every if candidate is not chosen])
+            topology.remarks.append(f"of {len(every)} topologies {chosen.get('topology')} is read, not {others}")
         inside = chosen[plugin] if isinstance(chosen[plugin], YamlTable) else YamlTable()
         if plugin == "torus3d":
-            found.toruses = self._tables(inside.get("toruses"), "toruses", chosen.line)
-            return found
-        found.sizes = [self._count(size, inside.line) for size in _as_list(inside.get("block_sizes"))]
+            topology.toruses = self._tables(inside.get("toruses"), "toruses", chosen.line)
+            return topology
+        topology.sizes = [self._count(size, inside.line) for size in _as_list(inside.get("block_sizes"))]
         names = {"tree": ("switches", "switch"), "block": ("blocks", "block"), "ring": ("rings", "ring")}
-        several, one = names[plugin]
+        several, singular = names[plugin]
         for row in self._tables(inside.get(several), several, chosen.line):
-            allowed = (one, "nodes", *(("children",) if plugin == "tree" else ()))
+            allowed = (singular, "nodes", *(("children",) if plugin == "tree" else ()))
             for key in set(row) - set(allowed):
                 self.problems.append(Problem.unknown(key, "key", key, allowed).at(str(self._file), row.line))
-            if not isinstance(row.get(one), str):
-                self.wrong(f"{one} is missing", row.line)
+            if not isinstance(row.get(singular), str):
+                self.wrong(f"{singular} is missing", row.line)
             else:
-                found.groups.append(self._group(row[one], row.get("nodes"), row.get("children"), row.line))
-        return found
+                topology.groups.append(self._group(row[singular], row.get("nodes"), row.get("children"), row.line))
+        return topology
 
     def torus(self, table: YamlTable) -> tuple[tuple[int, ...], dict[tuple[int, ...], str]]:
         """The sides of a torus, and its hosts by coordinate."""
@@ -159,18 +161,18 @@ class _Reader:
         regions = self._tables(table["regions"], "regions", table.line) if table.get("regions") else [table]
         hosts: dict[tuple[int, ...], str] = {}
         for region in regions:
-            own = self._triple(region.get("dims"), "dims", region.line, 1)
+            dims = self._triple(region.get("dims"), "dims", region.line, 1)
             anchor = self._triple(region["anchor"], "anchor", region.line, 0) if "anchor" in region else (0, 0, 0)
             names = self._names(region.get("nodes"), region.line)
-            if len(names) != prod(own):
-                shape = " x ".join(map(str, own))
-                self.wrong(f"{plural(len(names), 'node')} for {shape} places", region.line, str(prod(own)))
+            if len(names) != prod(dims):
+                shape = " x ".join(map(str, dims))
+                self.wrong(f"{plural(len(names), 'node')} for {shape} places", region.line, str(prod(dims)))
                 continue
-            for name, place in zip(names, _places(own), strict=True):
+            for name, place in zip(names, _places(dims), strict=True):
                 at = tuple(a + b for a, b in zip(anchor, place, strict=True))
                 if any(a >= side for a, side in zip(at, sides, strict=True)) or at in hosts:
-                    words = "is outside the torus" if at not in hosts else f"is taken by {hosts[at]}"
-                    self.wrong(f"the place {at} of {name} {words}", region.line)
+                    reason = "is outside the torus" if at not in hosts else f"is taken by {hosts[at]}"
+                    self.wrong(f"the place {at} of {name} {reason}", region.line)
                     break
                 hosts[at] = name
         for host in hosts.values():
@@ -178,14 +180,14 @@ class _Reader:
         return sides, hosts
 
     def _group(self, name: str, nodes: Any, below: Any, line: int) -> _Group:
-        found = _Group(name, line, self._names(nodes, line), self._names(below, line))
-        if found.hosts and found.below:
+        group = _Group(name, line, self._names(nodes, line), self._names(below, line))
+        if group.hosts and group.below:
             self.wrong(f"{name} has both nodes and switches", line, "either of them")
-        for host in found.hosts:
+        for host in group.hosts:
             self.hosts.setdefault(host, []).append(name)
         if len(self.hosts) > _MOST_HOSTS:
             raise ScenarioError(Problem.of_file(self._file, f"more than {_MOST_HOSTS:,} hosts up to here", line))
-        return found
+        return group
 
     def _names(self, text: Any, line: int) -> list[str]:
         try:
@@ -202,11 +204,11 @@ class _Reader:
 
     def _tables(self, rows: Any, what: str, line: int) -> list[YamlTable]:
         """The rows of a list; one alone may stand without it."""
-        found = [rows] if isinstance(rows, YamlTable) else rows
-        if not isinstance(found, list) or not all(isinstance(row, YamlTable) for row in found):
+        tables = [rows] if isinstance(rows, YamlTable) else rows
+        if not isinstance(tables, list) or not all(isinstance(row, YamlTable) for row in tables):
             self.wrong(f"{what}: not a list of tables", line)
             return []
-        return found
+        return tables
 
     def _triple(self, given: Any, key: str, line: int, least: int) -> tuple[int, ...]:
         table = given if isinstance(given, Mapping) else {}
@@ -252,8 +254,8 @@ def _tree(topology: _Topology, reader: _Reader) -> Iterator[Cable]:
             if name not in by_name or name == group.name:
                 near = nearest(name, by_name)
                 hint = f"; did you mean {near!r}?" if near and near != name else ""
-                words = f"{group.name} has an invalid child {name!r}: no other switch has that name{hint}"
-                reader.wrong(words, group.line)
+                message = f"{group.name} has an invalid child {name!r}: no other switch has that name{hint}"
+                reader.wrong(message, group.line)
             elif pair not in seen:
                 seen.add(pair)
                 yield Cable((name, group.name), line=group.line)
@@ -262,13 +264,13 @@ def _tree(topology: _Topology, reader: _Reader) -> Iterator[Cable]:
 
 
 def _by_name(groups: Iterable[_Group], reader: _Reader) -> dict[str, _Group]:
-    found: dict[str, _Group] = {}
+    by_name: dict[str, _Group] = {}
     for group in groups:
-        if group.name in found or group.name in reader.hosts:
-            taken = f"on line {found[group.name].line}" if group.name in found else "of a node"
+        if group.name in by_name or group.name in reader.hosts:
+            taken = f"on line {by_name[group.name].line}" if group.name in by_name else "of a node"
             reader.wrong(f"the name {group.name} is used already, {taken}", group.line)
-        found.setdefault(group.name, group)
-    return found
+        by_name.setdefault(group.name, group)
+    return by_name
 
 
 def _circle(by_name: Mapping[str, _Group]) -> list[str]:

@@ -34,8 +34,8 @@ from fairlane.wording import plural, renamed, some
 class YamlError(ValueError):
     """What is wrong with a file, and the line."""
 
-    def __init__(self, words: str, line: int) -> None:
-        super().__init__(words)
+    def __init__(self, message: str, line: int) -> None:
+        super().__init__(message)
         self.line = line
 
 
@@ -50,17 +50,17 @@ def parse_yaml(text: str) -> Any:
     import yaml
 
     try:
-        found = _Document()
+        document = _Document()
         for event in yaml.parse(text, Loader=getattr(yaml, "CLoader", yaml.Loader)):
-            found.take(event)
+            document.take(event)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        words = ": ".join(filter(None, (error.context, error.problem)))
-        raise YamlError(words, mark.line + 1 if mark else 1) from None
+        message = ": ".join(filter(None, (error.context, error.problem)))
+        raise YamlError(message, mark.line + 1 if mark else 1) from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise YamlError(f"the character {error.character!r} is not allowed", line) from None
-    return found.value
+    return document.value
 
 
 class _Document:
@@ -177,20 +177,20 @@ def tree_of(wiring: Wiring, *, merged: bool) -> Tree:
             _leaf_name(names[leaf], used) if below.get(leaf) else names[leaf]: tuple(hosts)
             for leaf, hosts in sorted(at_leaf.items())
         }
-        own = dict(zip(sorted(at_leaf), leaves, strict=True))
+        leaf_names = dict(zip(sorted(at_leaf), leaves, strict=True))
         above = {
-            names[at]: [*([own[at]] if at in own else []), *(names[low] for low in lower)]
+            names[at]: [*([leaf_names[at]] if at in leaf_names else []), *(names[low] for low in lower)]
             for at, lower in sorted(below.items())
             if lower
         }
         absent = [names[at] for at in range(fabric.switches) if at not in below and at not in at_leaf]
         if absent:
-            words = f"{plural(len(absent), 'switch', 'switches')} without hosts of a first adapter below left out"
-            changes.append(f"{words}: {some(absent, _SHOWN)}")
+            change = f"{plural(len(absent), 'switch', 'switches')} without hosts of a first adapter below left out"
+            changes.append(f"{change}: {some(absent, _SHOWN)}")
         apart = [names[at] for at in sorted(at_leaf) if below.get(at)]
         if apart:
-            words = f"hosts of {plural(len(apart), 'switch', 'switches')} that join others have an entry of their own"
-            changes.append(f"{words}: {some(apart, _SHOWN)}")
+            change = f"hosts of {plural(len(apart), 'switch', 'switches')} that join others have an entry of their own"
+            changes.append(f"{change}: {some(apart, _SHOWN)}")
     entries = [
         *(Entry(name, True, hosts) for name, hosts in leaves.items()),
         *(Entry(name, False, tuple(lower)) for name, lower in above.items()),
@@ -200,16 +200,16 @@ def tree_of(wiring: Wiring, *, merged: bool) -> Tree:
 
 def torus_of(wiring: Wiring) -> Torus:
     """The torus that a fabric is. Raises ``ScenarioError`` if it is none with a host at each switch."""
-    found = {name: _COORDINATES.fullmatch(name) for name in wiring.switches}
-    places = {name: tuple(map(int, it[1].split("-")[1:])) for name, it in found.items() if it}
-    if len(places) != len(found) or len({len(place) for place in places.values()}) != 1:
+    matches = {name: _COORDINATES.fullmatch(name) for name in wiring.switches}
+    places = {name: tuple(map(int, match[1].split("-")[1:])) for name, match in matches.items() if match}
+    if len(places) != len(matches) or len({len(place) for place in places.values()}) != 1:
         raise _no_torus("its switches are not named by coordinates")
     padded = {name: (*place, 0, 0)[:3] for name, place in places.items()}
     sides = tuple(1 + max(place[axis] for place in padded.values()) for axis in range(3))
     if len(set(padded.values())) != prod(sides):
         raise _no_torus(f"it has {len(padded)} switches, and {' x '.join(map(str, sides))} places")
     hosts = set(wiring.hosts)
-    joined = {frozenset(it.ends) for it in wiring.cables if not hosts & set(it.ends)}
+    joined = {frozenset(match.ends) for match in wiring.cables if not hosts & set(match.ends)}
     at = {place: name for name, place in padded.items()}
     if joined != {frozenset((at[place], at[next_one])) for place in at for next_one in _neighbours(place, sides)}:
         raise _no_torus("its cables are not those between neighbours")
@@ -228,9 +228,9 @@ def torus_of(wiring: Wiring) -> Torus:
 
 
 def _no_torus(reason: str) -> ScenarioError:
-    words = f"is no torus: {reason}"
+    message = f"is no torus: {reason}"
     allowed = "one, two or three dimensions, one host at each switch, and switches called switch-0-0-0"
-    return ScenarioError(Problem("fabric", words, allowed=allowed))
+    return ScenarioError(Problem("fabric", message, allowed=allowed))
 
 
 def _neighbours(place: Sequence[int], sides: Sequence[int]) -> Iterable[tuple[int, ...]]:
@@ -263,7 +263,7 @@ def _root(entries: Sequence[Entry], used: set[str]) -> list[Entry]:
     for entry in entries:  # leaves come first, then switches by level or after those below them
         _reach(entry, by_name, reached)
     hosts = frozenset(host for entry in entries if entry.has_hosts for host in entry.members)
-    if any(found == hosts for found in reached.values()):
+    if any(reached_hosts == hosts for reached_hosts in reached.values()):
         return []
     lower = {name for entry in entries if not entry.has_hosts for name in entry.members}
     return [Entry(unused("fabric", used), False, tuple(name for name in by_name if name not in lower))]
@@ -280,17 +280,17 @@ def _reach(entry: Entry, by_name: Mapping[str, Entry], reached: dict[str, frozen
 def _below(fabric: Fabric, leaves: set[int]) -> dict[int, list[int]]:
     """The switches directly below each, without those that have no host below them; leaves without any have none."""
     joined, levels = _joined(fabric), fabric.levels
-    found: dict[int, list[int]] = {}
+    lower_of: dict[int, list[int]] = {}
     for at in sorted(range(fabric.switches), key=levels.__getitem__):
-        lower = [low for low in sorted(joined[at]) if levels[low] < levels[at] and (low in leaves or found.get(low))]
+        lower = [low for low in sorted(joined[at]) if levels[low] < levels[at] and (low in leaves or lower_of.get(low))]
         if lower:
-            found[at] = lower
-    return found
+            lower_of[at] = lower
+    return lower_of
 
 
 def _merged(fabric: Fabric, names: Sequence[str], leaves: set[int], used: set[str]) -> dict[str, list[str]]:
     """One switch for each subtree or group."""
-    found: dict[str, list[str]] = {}
+    below_of: dict[str, list[str]] = {}
     tops = {leaf: names[leaf] for leaf in sorted(leaves)}
     for word, domain_of in _domains(fabric):
         parts: dict[int, list[int]] = {}
@@ -300,9 +300,9 @@ def _merged(fabric: Fabric, names: Sequence[str], leaves: set[int], used: set[st
             below = list(dict.fromkeys(tops[leaf] for leaf in members))
             if len(below) > 1:
                 name = unused(f"{word}{number}", used)
-                found[name] = below
+                below_of[name] = below
                 tops.update(dict.fromkeys(members, name))
-    return found
+    return below_of
 
 
 def _domains(fabric: Fabric) -> list[tuple[str, list[int]]]:
@@ -315,7 +315,7 @@ def _domains(fabric: Fabric) -> list[tuple[str, list[int]]]:
 
 def _joined(fabric: Fabric) -> list[set[int]]:
     a, b = fabric.links["from_switch"], fabric.links["to_switch"]
-    found: list[set[int]] = [set() for _ in range(fabric.switches)]
+    neighbours: list[set[int]] = [set() for _ in range(fabric.switches)]
     for low, high in zip(*(end[(a >= 0) & (b >= 0)].tolist() for end in (a, b)), strict=True):
-        found[low].add(high)
-    return found
+        neighbours[low].add(high)
+    return neighbours

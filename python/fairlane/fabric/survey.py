@@ -72,12 +72,12 @@ def _kind(cable: Cable) -> str:
 def _bandwidths(fabric: Fabric, switches: Iterable[str]) -> tuple[dict[str, int], dict[str, int]]:
     """What each switch can send to its hosts, and to other switches, in bits per second."""
     links, names = fabric.links, list(switches)
-    found = []
+    sums_by_name = []
     for to in ("to_host", "to_switch"):
         chosen = (links["from_switch"] >= 0) & (links[to] >= 0)
         sums = bincount(links["from_switch"][chosen], links["bandwidth"][chosen], minlength=len(names))
-        found.append({name: int(rate) for name, rate in zip(names, sums.tolist(), strict=True)})
-    return found[0], found[1]
+        sums_by_name.append({name: int(rate) for name, rate in zip(names, sums.tolist(), strict=True)})
+    return sums_by_name[0], sums_by_name[1]
 
 
 def _trunks(wiring: Wiring, levels: dict[str, int]) -> Counter[tuple[str, str]]:
@@ -93,16 +93,16 @@ def _tree(wiring: Wiring, levels: dict[str, int], fabric: Fabric) -> str:
     trunks = _trunks(wiring, levels)
     across = sum(count for (low, high), count in trunks.items() if levels[low] == levels[high])
     if not fabric.is_tree:
-        words = "no tree: every switch has hosts" if top == 1 else "no tree"
-        return f"{words}, and {across} of {trunks.total()} cables between switches stay within a level"
+        shape_name = "no tree: every switch has hosts" if top == 1 else "no tree"
+        return f"{shape_name}, and {across} of {trunks.total()} cables between switches stay within a level"
     if top == 1:
         return "a single switch" if len(levels) == 1 else "leaves without anything above them"
     missing = []
     for level, above in pairwise(sorted(set(levels.values()))):
-        lower = [name for name, found in levels.items() if found == level]
-        upper = [name for name, found in levels.items() if found == above]
+        lower = [name for name, level_of in levels.items() if level_of == level]
+        upper = [name for name, level_of in levels.items() if level_of == above]
         missing += [(low, high) for low in lower for high in upper if (low, high) not in trunks]
-    shape = " - ".join(str(sum(found == level for found in levels.values())) for level in range(1, top + 1))
+    shape = " - ".join(str(sum(level_of == level for level_of in levels.values())) for level in range(1, top + 1))
     kind = f"a tree of {top} levels, {shape} switches"
     if top > 2:
         return kind
@@ -120,8 +120,8 @@ def _of_groups(wiring: Wiring, size: int, row: int) -> str:
     missing = count * (count - 1) // 2 - len(between)
     cables = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}" if counts else "no"
     grid = f" ({row} x {size // row})" if row != size else ""
-    words = f"{count} groups of {size} switches{grid}, {cables} cables between two groups"
-    return f"{words}; {missing} pairs of groups are not joined" if missing and counts else words
+    groups = f"{count} groups of {size} switches{grid}, {cables} cables between two groups"
+    return f"{groups}; {missing} pairs of groups are not joined" if missing and counts else groups
 
 
 def _anomalies(wiring: Wiring, levels: dict[str, int], fabric: Fabric) -> Iterator[str]:
@@ -170,7 +170,7 @@ def _slower_than_peers(wiring: Wiring) -> Iterator[str]:
         slow = []
         for (kind, _), cables in peers.items():
             best = max(cable.bandwidth or 0 for cable in cables)
-            slow += [_worded(one) for one in cables if kind == whose and (one.bandwidth or 0) < best]
+            slow += [_worded(slower) for slower in cables if kind == whose and (slower.bandwidth or 0) < best]
         if slow:
             verb = "cable is slower" if len(slow) == 1 else "cables are slower"
             yield f"{len(slow)} {verb} than another one of the same {whose}: {some(slow, _NAMED)}"

@@ -40,13 +40,13 @@ class Rails(Table):
     @model_validator(mode="after")
     def _one_for_each(self) -> Self:
         if self.adapters and len(self.adapters) != self.count:
-            words = f"describes {len(self.adapters)} of {self.count} adapters"
-            raise Problems(Problem("adapters", words, allowed=f"none, or one table for each of the {self.count}"))
+            message = f"describes {len(self.adapters)} of {self.count} adapters"
+            raise Problems(Problem("adapters", message, allowed=f"none, or one table for each of the {self.count}"))
         return self
 
     def spec(self) -> dict[str, Any]:
         """The rails as the simulator takes them."""
-        return {"count": self.count, "wiring": self.wiring, "adapters": [dict(one) for one in self.adapters]}
+        return {"count": self.count, "wiring": self.wiring, "adapters": [dict(adapter) for adapter in self.adapters]}
 
 
 def _count(given: Any) -> Any:

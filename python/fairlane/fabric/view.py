@@ -75,8 +75,8 @@ class Fabric:
     @cached_property
     def plan(self) -> dict[str, Any]:
         """How the switches are laid out: ``kind`` is "free" (by levels only), "groups" or "grid", with its sizes."""
-        found: dict[str, Any] = json.loads(self._core.plan())
-        return found
+        lanes: dict[str, Any] = json.loads(self._core.plan())
+        return lanes
 
     @cached_property
     def levels(self) -> list[int]:
@@ -135,7 +135,7 @@ class Fabric:
 
         By default ``to_rail`` is the adapter that ``rail`` is paired with. Hosts are given by number or by name.
         """
-        begin, end = (one if isinstance(one, int) else self.host_numbers(one)[0] for one in (source, destination))
+        begin, end = (host if isinstance(host, int) else self.host_numbers(host)[0] for host in (source, destination))
         return self._core.route(begin, end, rail, to_rail)
 
     def rail_pairs(self, source: int, destination: int) -> list[tuple[int, int]]:
@@ -147,8 +147,8 @@ class Fabric:
 
         Endpoints are the adapters, host by host. Shape: switches x endpoints.
         """
-        found = self._core.forwarding()
-        return None if found is None else numpy.frombuffer(found, "<u4").astype(numpy.int64).reshape(self.switches, -1)
+        table = self._core.forwarding()
+        return None if table is None else numpy.frombuffer(table, "<u4").astype(numpy.int64).reshape(self.switches, -1)
 
     def loads(
         self, hosts: Sequence[int], traffic: NDArray[numpy.float64], rails: Rails = None
@@ -163,8 +163,8 @@ class Fabric:
         """By link: whether messages between ranks at these hosts, or the answers to them, may take it."""
         ranks = self.ranks_by_route(hosts, rails)
         traffic = numpy.ones((len(ranks), len(ranks)))
-        found: NDArray[numpy.bool_] = self._loads(ranks, traffic, rails) > 0
-        return found | (self._loads(ranks, traffic, rails, answers=True) > 0)
+        used: NDArray[numpy.bool_] = self._loads(ranks, traffic, rails) > 0
+        return used | (self._loads(ranks, traffic, rails, answers=True) > 0)
 
     def _loads(
         self, hosts: Sequence[int], traffic: NDArray[numpy.float64], rails: Rails, *, answers: bool = False
@@ -185,8 +185,8 @@ class Fabric:
         """
         ranks, policy = list(hosts), self._policy(hosts, rails)
         for sender in range(len(ranks)):
-            found = self._core.message_rails(ranks, sender, policy)
-            yield numpy.frombuffer(found, "<u4").astype(numpy.int64).reshape(-1, 3)
+            rails_of_messages = self._core.message_rails(ranks, sender, policy)
+            yield numpy.frombuffer(rails_of_messages, "<u4").astype(numpy.int64).reshape(-1, 3)
 
     def check_rails(self, hosts: Sequence[int], rails: Mapping[str, Any]) -> None:
         """Raises ``Problems`` if a host lacks an adapter that the rail policy of ranks at these hosts names."""
@@ -196,8 +196,8 @@ class Fabric:
             if lack:
                 fewest = int(min(self.adapters_of_hosts[lack]))
                 names = shortened([self.host_names[host] for host in dict.fromkeys(lack)], 60)
-                words = f"{names} {'has' if len(set(lack)) == 1 else 'have'} no such adapter"
-                raise Problems(Problem(f"rails.{key}", words, rail, f"0 to {fewest - 1}" if fewest > 1 else "0"))
+                message = f"{names} {'has' if len(set(lack)) == 1 else 'have'} no such adapter"
+                raise Problems(Problem(f"rails.{key}", message, rail, f"0 to {fewest - 1}" if fewest > 1 else "0"))
 
     def _policy(self, hosts: Sequence[int], rails: Rails) -> str | None:
         """A rail policy as JSON, or nothing if it is not known."""
@@ -266,11 +266,11 @@ class Fabric:
         return between[numpy.ix_(place, place)]
 
     def _rail_distances(self, hosts: Sequence[int], rails: Rails) -> NDArray[numpy.float64]:
-        found = numpy.zeros((len(hosts), len(hosts)))
+        distances = numpy.zeros((len(hosts), len(hosts)))
         for sender, (receivers, lengths) in enumerate(self.rail_lengths(hosts, rails)):
             count = numpy.bincount(receivers, minlength=len(hosts))
-            found[sender] = numpy.bincount(receivers, lengths, len(hosts)) / numpy.maximum(count, 1)
-        return found
+            distances[sender] = numpy.bincount(receivers, lengths, len(hosts)) / numpy.maximum(count, 1)
+        return distances
 
     def rail_lengths(
         self, hosts: Sequence[int], rails: Rails
@@ -298,8 +298,8 @@ class Fabric:
     @cached_property
     def _switches(self) -> NDArray[numpy.int64]:
         """The switch at each adapter, host by host: links of hosts come first."""
-        found: NDArray[numpy.int64] = self.links["to_switch"][: self.adapters_of_hosts.sum()].astype(numpy.int64)
-        return found
+        switches: NDArray[numpy.int64] = self.links["to_switch"][: self.adapters_of_hosts.sum()].astype(numpy.int64)
+        return switches
 
     @property
     def is_switched(self) -> bool:
@@ -325,8 +325,14 @@ class Fabric:
 
     def _repr_html_(self) -> str:
         rows = [
-            (one.name, one.role, one.links, BANDWIDTH.format(one.bandwidth), DURATION.format(one.latency))
-            for one in link_classes(self)
+            (
+                link_class.name,
+                link_class.role,
+                link_class.links,
+                BANDWIDTH.format(link_class.bandwidth),
+                DURATION.format(link_class.latency),
+            )
+            for link_class in link_classes(self)
         ]
         headings = ("links", "role", "number", "bandwidth", "latency")
         return html_table(f"Fabric of {self._headline()}", headings, rows)

@@ -50,14 +50,14 @@ class Cable:
 
     def spec(self) -> dict[str, Any]:
         """The cable as the simulator takes it."""
-        found = {
+        values = {
             "ends": list(self.ends),
             "ports": list(self.ports) if self.ports else None,
             "bandwidth": self.bandwidth,
             "latency": self.latency,
             "class": self.link_class,
         }
-        return {key: value for key, value in found.items() if value is not None}
+        return {key: value for key, value in values.items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -96,12 +96,12 @@ class Wiring:
 
     def _spec(self) -> dict[str, Any]:
         """The parameters as the simulator takes them."""
-        found: dict[str, Any] = {"hosts": list(self.hosts), "links": [cable.spec() for cable in self.cables]}
+        spec: dict[str, Any] = {"hosts": list(self.hosts), "links": [cable.spec() for cable in self.cables]}
         if self.groups:
-            found["groups"] = dict(zip(("switches", "row"), self.groups, strict=True))
+            spec["groups"] = dict(zip(("switches", "row"), self.groups, strict=True))
         if self.tables:
-            found["tables"] = {switch: list(ports) for switch, ports in self.tables.items()}
-        return found
+            spec["tables"] = {switch: list(ports) for switch, ports in self.tables.items()}
+        return spec
 
     def save(self, path: Path) -> None:
         """Writes a file for ``topology = "imported"``, a line for each cable, table and node."""
@@ -134,9 +134,9 @@ class Wiring:
         except BuildError as error:
             if self.source is None:
                 raise
-            words = str(error).removeprefix(f"{error.path}: ")
+            message = str(error).removeprefix(f"{error.path}: ")
             file = self.tables_source if (error.path or "").startswith("fabric.tables") else None
-            raise ScenarioError(Problem.of_file(file or self.source, words)) from None
+            raise ScenarioError(Problem.of_file(file or self.source, message)) from None
 
 
 def from_networkx(
@@ -169,11 +169,11 @@ def in_order(places: Mapping[str, Sequence[int]], switches: Sequence[str]) -> li
     ``places`` has for each host and switch the numbers of its cables, in the order of its links; ``switches`` are the
     switches in order. None if there is no such order: a list of cables names switches in order of first appearance.
     """
-    before: dict[int, set[int]] = {cable: set() for own in places.values() for cable in own}
+    before: dict[int, set[int]] = {cable: set() for cables in places.values() for cable in cables}
     firsts = [places[switch][0] for switch in switches]
-    for one, other in (pair for own in (*places.values(), firsts) for pair in pairwise(own)):
-        if one != other:
-            before[other].add(one)
+    for earlier, other in (pair for cables in (*places.values(), firsts) for pair in pairwise(cables)):
+        if earlier != other:
+            before[other].add(earlier)
     try:
         return list(TopologicalSorter(before).static_order())
     except CycleError:
@@ -189,7 +189,7 @@ def by_ports(cables: Sequence[Cable], hosts: Sequence[str], switches: Sequence[s
     for at, cable in enumerate(cables):
         for end, port in zip(cable.ends, cable.ports or (), strict=True):
             ports.setdefault(end, {})[port] = at
-    places = {name: [own[port] for port in sorted(own)] for name, own in ports.items()}
+    places = {name: [cable_at[port] for port in sorted(cable_at)] for name, cable_at in ports.items()}
     order = in_order(places, [switch for switch in switches if switch in places])
     return by_rails(cables, hosts) if order is None else tuple(cables[at] for at in order)
 
@@ -199,21 +199,21 @@ def by_rails(cables: Iterable[Cable], hosts: Iterable[str]) -> tuple[Cable, ...]
 
     They share the places that they have among the others; a host whose port numbers are not all known keeps its order.
     """
-    found = list(cables)
+    ordered = list(cables)
     known = set(hosts)
     places: dict[str, list[int]] = {}
     ports: dict[int, int | None] = {}
-    for at, cable in enumerate(found):
+    for at, cable in enumerate(ordered):
         sides = [side for side, end in enumerate(cable.ends) if end in known]
         if len(sides) == 1:
             places.setdefault(cable.ends[sides[0]], []).append(at)
             ports[at] = cable.ports[sides[0]] if cable.ports else None
-    moved = list(found)
-    for own in places.values():
-        numbered = [(port, at) for at in own if (port := ports[at]) is not None]
-        if len(numbered) == len(own):
-            for at, (_, before) in zip(own, sorted(numbered), strict=True):
-                moved[at] = found[before]
+    moved = list(ordered)
+    for cables_of in places.values():
+        numbered = [(port, at) for at in cables_of if (port := ports[at]) is not None]
+        if len(numbered) == len(cables_of):
+            for at, (_, before) in zip(cables_of, sorted(numbered), strict=True):
+                moved[at] = ordered[before]
     return tuple(moved)
 
 

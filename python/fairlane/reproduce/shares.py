@@ -189,11 +189,9 @@ def _levels(drawn: pl.DataFrame, parameter: Parameter) -> Iterator[tuple[object,
     values = drawn[parameter.name]
     for number in sorted({*(codes := bins(values.to_list(), PARTS)).tolist()}):
         part = drawn.filter(pl.Series(codes == number))
-        values_of_part = part[parameter.name]
+        cut = part[parameter.name]
         level = (
-            str(values_of_part[0])
-            if parameter.levels
-            else f"{parameter.shown(values_of_part.min())} to {parameter.shown(values_of_part.max())}"
-        )  # type: ignore[arg-type]
+            str(cut[0]) if parameter.levels else f"{parameter.shown(cut.min())} to {parameter.shown(cut.max())}"  # type: ignore[arg-type]
+        )
         held = share(int(part["holds"].sum()), part.height)
         yield parameter.name, level, part.height, int(part["holds"].sum()), held.value, held.low, held.high

@@ -49,12 +49,12 @@ class BackgroundJobs(Table):
 
     def draw(self, rng: numpy.random.Generator) -> Workload:
         """The workload of one job."""
-        fields, found = self._kind.model_fields, dict(self._parameters)
-        for key, value in found.items():
+        fields, drawn = self._kind.model_fields, dict(self._parameters)
+        for key, value in drawn.items():
             if isinstance(value, Distribution):
                 whole = key not in fields or fields[key].annotation is int
-                found[key] = value.written(value.draw(rng), whole=whole)
-        return validated(self._kind, found)
+                drawn[key] = value.written(value.draw(rng), whole=whole)
+        return validated(self._kind, drawn)
 
 
 def _drawn(key: str, value: Any) -> Any:
@@ -96,7 +96,7 @@ class Background(Table):
         seed = seed if self.seed is None else self.seed
         mix = stream(seed, Purpose.BACKGROUND)
         left = round(min(max(self.fill.draw(mix), 0.0), 1.0) * free)
-        bounds = numpy.cumsum([one.weight for one in self.jobs])
+        bounds = numpy.cumsum([jobs_of_kind.weight for jobs_of_kind in self.jobs])
         number = 0
         while left > 0:
             kind = self.jobs[int(numpy.searchsorted(bounds[:-1], mix.random() * bounds[-1], side="right"))]
@@ -120,8 +120,8 @@ class Background(Table):
         times: dict[str, Any] = {"start": DURATION.format(max(0, round(start)))}
         if stay is not None:
             times["stop"] = DURATION.format(max(1, round(max(0.0, start)) + 1, round(start + stay)))
-        own = {"name": name, "ranks": fits, "ranks_per_host": self.ranks_per_host}
-        return Job.model_validate({**own, "workload": workload, "placement": self.placement, **times}).drawn()
+        table = {"name": name, "ranks": fits, "ranks_per_host": self.ranks_per_host}
+        return Job.model_validate({**table, "workload": workload, "placement": self.placement, **times}).drawn()
 
 
 def with_background(scenario: _Scenario) -> _Scenario:
@@ -135,12 +135,12 @@ def with_background(scenario: _Scenario) -> _Scenario:
     if scenario.background is None:
         return scenario
     with scenario.reading():
-        own = list(copies(scenario))
+        jobs = list(copies(scenario))
         fabric = building(lambda: Fabric.build(scenario.fabric.spec))
-        servers = set().union(*(fixed_hosts(job, fabric) for job in own))
-        taken = sum(job.hosts_needed for job in own) + len(servers)
+        servers = set().union(*(fixed_hosts(job, fabric) for job in jobs))
+        taken = sum(job.hosts_needed for job in jobs) + len(servers)
         drawn = list(scenario.background.draw(max(0, fabric.hosts - taken), scenario.seed))
-    names = {job.name for job in own}
+    names = {job.name for job in jobs}
     double = next((job.name for job in drawn if job.name in names), None)
     if double is not None:
         raise Problems(Problem("jobs", "duplicate job name: a background job has it", double, "another name"))

@@ -50,9 +50,9 @@ def calibrate(workload: Workload, script: Callable[[], JobScript], alone: "Resol
     known = _stored(file)
     if known is not None:
         return known
-    found = _search(workload, script, alone, stop)
-    _store(file, found)
-    return found
+    compute = _search(workload, script, alone, stop)
+    _store(file, compute)
+    return compute
 
 
 def _stored(file: Path) -> int | None:
@@ -64,11 +64,11 @@ def _stored(file: Path) -> int | None:
     return None
 
 
-def _store(file: Path, found: int) -> None:
+def _store(file: Path, compute: int) -> None:
     """Stores a compute time with a checksum. If that fails, as on a full disk, it is computed again next time."""
     with suppress(OSError, ScenarioError):
         file.parent.mkdir(parents=True, exist_ok=True)
-        save_sealed({"key": file.name, "compute": found}, file)
+        save_sealed({"key": file.name, "compute": compute}, file)
 
 
 def _search(workload: Workload, script: Callable[[], JobScript], alone: "Resolved", stop: Event) -> int:

@@ -22,8 +22,8 @@ WITH_STRATEGY = {"strategy", "lanes", "lossy", "trim_vl"}  # keys of ``qos`` tha
 def check(scenario: "Scenario") -> Iterator[Problem]:
     """Every contradiction between the keys of a scenario, before anything is built."""
     if scenario.until is not None and scenario.duration != scenario.until.at_most:
-        words = "the table until says when the run ends"
-        yield Problem("duration", words, DURATION.format(scenario.duration), "duration or until")
+        message = "the table until says when the run ends"
+        yield Problem("duration", message, DURATION.format(scenario.duration), "duration or until")
     yield from _names(scenario)
     yield from _set_twice(scenario)
     yield from _observed(scenario)
@@ -45,8 +45,8 @@ def late(scenario: "Scenario", end: int, step: int = 1) -> Iterator[Problem]:
         begin = -(-job.start // step) * step
         if begin >= end and not job.background:
             allowed = f"before {DURATION.format(end)}" if step == 1 else f"at most {DURATION.format(end - step)}"
-            words = "starts after the end of the run"
-            yield Problem(f"jobs[{at}].start", words, DURATION.format(job.start), allowed)
+            message = "starts after the end of the run"
+            yield Problem(f"jobs[{at}].start", message, DURATION.format(job.start), allowed)
 
 
 def _names(scenario: "Scenario") -> Iterator[Problem]:
@@ -78,30 +78,34 @@ def _set_twice(scenario: "Scenario") -> Iterator[Problem]:
         f"qos.{key}" for key in type(scenario.qos).model_fields if key in scenario.qos.model_fields_set - WITH_STRATEGY
     ]
     for at, job in enumerate(scenario.jobs):
-        own = ("service_level", "service_levels")
-        keys += [f"jobs[{at}].{key}" for key in own if getattr(job, key) is not None]
-    keys += [f"classes.{name}.service_level" for name, one in scenario.classes.items() if one.service_level is not None]
+        per_job = ("service_level", "service_levels")
+        keys += [f"jobs[{at}].{key}" for key in per_job if getattr(job, key) is not None]
+    keys += [
+        f"classes.{name}.service_level"
+        for name, message_class in scenario.classes.items()
+        if message_class.service_level is not None
+    ]
     for key in keys:
         yield Problem(key, f"is set by the QoS strategy {name}", allowed="either this key or qos.strategy")
 
 
 def levels_in_use(scenario: "Scenario") -> dict[int, str]:
     """The service levels that the scenario mentions, each with the first key that does."""
-    found = {scenario.qos.default: "qos.default"}
+    levels = {scenario.qos.default: "qos.default"}
     for kind, level in scenario.qos.kinds:
         if level is not None:
-            found.setdefault(level, f"qos.kinds.{kind}")
-    for name, one in scenario.classes.items():
-        if one.service_level is not None:
-            found.setdefault(one.service_level, f"classes.{name}.service_level")
+            levels.setdefault(level, f"qos.kinds.{kind}")
+    for name, message_class in scenario.classes.items():
+        if message_class.service_level is not None:
+            levels.setdefault(message_class.service_level, f"classes.{name}.service_level")
     for at, job in enumerate(scenario.jobs):
         if job.service_level is not None:
-            found.setdefault(job.service_level, f"jobs[{at}].service_level")
+            levels.setdefault(job.service_level, f"jobs[{at}].service_level")
         if job.service_levels:
             for level in (job.service_levels.default, *job.service_levels.ranks.values()):
                 if level is not None:
-                    found.setdefault(level, f"jobs[{at}].service_levels")
-    return found
+                    levels.setdefault(level, f"jobs[{at}].service_levels")
+    return levels
 
 
 def lanes_of_levels(qos: "Qos", in_use: Iterable[int]) -> list[int]:
@@ -134,8 +138,8 @@ def _lanes(scenario: "Scenario") -> Iterator[Problem]:
     mapped = sl2vl(scenario)
     if lanes is not None and max(mapped) >= lanes:
         level = mapped.index(max(mapped))
-        words = f"service level {level} is mapped to lane {max(mapped)}: more service levels than lanes"
-        yield Problem("qos.lanes", words, lanes, f"at least {max(mapped) + 1}")
+        message = f"service level {level} is mapped to lane {max(mapped)}: more service levels than lanes"
+        yield Problem("qos.lanes", message, lanes, f"at least {max(mapped) + 1}")
 
 
 def _rails(scenario: "Scenario") -> Iterator[Problem]:
@@ -156,8 +160,8 @@ def _caps(scenario: "Scenario") -> Iterator[Problem]:
         if job.power_cap is None:
             continue
         if scenario.power is None:
-            words = "the scenario has no table `power`"
-            yield Problem(f"jobs[{at}].power_cap", words, POWER.format(job.power_cap), "with a table `power`")
+            message = "the scenario has no table `power`"
+            yield Problem(f"jobs[{at}].power_cap", message, POWER.format(job.power_cap), "with a table `power`")
         elif problem := scenario.power.problem_with(job.power_cap):
             yield problem.under(f"jobs[{at}].power_cap")
 
@@ -167,8 +171,8 @@ def listed_twice(scenario: "Scenario", named: "Callable[[Placement], Iterable[Ho
     owners: dict[Host, list[tuple[str, list[Job], bool]]] = defaultdict(list)
     without = [job for job in scenario.jobs if job.placement is None]
     tables: list[tuple[str, Placement | None, list[Job]]] = [("placement", scenario.placement, without)]
-    own = [(at, job) for at, job in enumerate(scenario.jobs) if not job.background]
-    tables += [(f"jobs[{at}].placement", job.placement, [job]) for at, job in own]
+    foreground = [(at, job) for at, job in enumerate(scenario.jobs) if not job.background]
+    tables += [(f"jobs[{at}].placement", job.placement, [job]) for at, job in foreground]
     drawn = [job for job in scenario.jobs if job.background]
     tables += [("background.placement", job.placement, drawn) for job in drawn[:1]]  # they share one table
     for key, placement, jobs in tables:
@@ -190,5 +194,5 @@ def _length(at: int, job: "Job") -> Iterator[Problem]:
         fixed = len(job.workload.fixed_hosts()) if job.workload else 0
         needed = job.count * hosts_needed(job.ranks - fixed, job.ranks_per_host or job.placement.ranks_per_host)
         if len(job.placement.hosts) != needed:
-            words = f"lists {plural(len(job.placement.hosts), 'host')}, but the job needs {needed}"
-            yield Problem(f"jobs[{at}].placement.hosts", words, allowed=f"exactly {plural(needed, 'host')}")
+            message = f"lists {plural(len(job.placement.hosts), 'host')}, but the job needs {needed}"
+            yield Problem(f"jobs[{at}].placement.hosts", message, allowed=f"exactly {plural(needed, 'host')}")

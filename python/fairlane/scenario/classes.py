@@ -91,7 +91,9 @@ class MessageClass(Table):
         )
         if not all(mine is None or (others is not None and _all_match(others, mine)) for mine, others in names):
             return False
-        (above, up_to), (least, most) = ((it.size.above, it.size.up_to) for it in (self, other))
+        (above, up_to), (least, most) = (
+            (message_class.size.above, message_class.size.up_to) for message_class in (self, other)
+        )
         return (above is None or (least is not None and least >= above)) and (
             up_to is None or (most is not None and most <= up_to)
         )
@@ -117,20 +119,21 @@ def class_problems(scenario: "Scenario") -> Iterator[Problem]:
     if len(scenario.classes) > MOST_CLASSES:
         yield Problem("classes", "too many", len(scenario.classes), f"at most {MOST_CLASSES}")
     earlier: dict[str, MessageClass] = {}
-    for name, one in scenario.classes.items():
-        first = next((other for other, table in earlier.items() if table.covers(one)), None)
+    for name, message_class in scenario.classes.items():
+        first = next((other for other, table in earlier.items() if table.covers(message_class)), None)
         if first is not None:
-            words = f"selects no message: classes.{first} comes first and selects all of them"
-            yield Problem(f"classes.{name}", words, allowed="the more specific class first")
-        earlier[name] = one
+            message = f"selects no message: classes.{first} comes first and selects all of them"
+            yield Problem(f"classes.{name}", message, allowed="the more specific class first")
+        earlier[name] = message_class
 
 
-def jobs_of(one: MessageClass, jobs: Sequence["ResolvedJob"]) -> list[str]:
+def jobs_of(message_class: MessageClass, jobs: Sequence["ResolvedJob"]) -> list[str]:
     """The names of the jobs that a class selects."""
     return [
         job.name
         for job in jobs
-        if one.job is None or any(fnmatchcase(name, given) for given in one.job for name in _names_of(job))
+        if message_class.job is None
+        or any(fnmatchcase(name, given) for given in message_class.job for name in _names_of(job))
     ]
 
 
@@ -146,21 +149,21 @@ def class_specs(scenario: "Scenario", jobs: Sequence["ResolvedJob"]) -> list[dic
     """
     problems: list[Problem] = []
     names = [name for job in jobs for name in _names_of(job)]
-    for name, one in scenario.classes.items():
-        _matches(f"classes.{name}.job", "job", one.job, names, problems)
+    for name, message_class in scenario.classes.items():
+        _matches(f"classes.{name}.job", "job", message_class.job, names, problems)
     if problems:
         raise Problems(*problems)
     return [
         {
             "name": name,
-            "jobs": None if one.job is None else jobs_of(one, jobs),
-            "communicators": one.communicator,
-            "operations": one.operation,
-            "above": one.size.above,
-            "up_to": one.size.up_to,
-            "service_level": one.service_level,
+            "jobs": None if message_class.job is None else jobs_of(message_class, jobs),
+            "communicators": message_class.communicator,
+            "operations": message_class.operation,
+            "above": message_class.size.above,
+            "up_to": message_class.size.up_to,
+            "service_level": message_class.service_level,
         }
-        for name, one in scenario.classes.items()
+        for name, message_class in scenario.classes.items()
     ]
 
 
@@ -172,24 +175,24 @@ def with_communicators(
     Also an error for each pattern that matches none, but for those of classes that are ``optional``.
     """
     problems: list[Problem] = []
-    found = []
-    for one in classes:
-        names = [WORLD, *(name for job in (one["jobs"] or known) for name in known.get(job, ()))]
-        key = f"classes.{one['name']}.communicator"
-        missing: list[Problem] = [] if one["name"] in optional else problems
-        matched = _matches(key, "communicator", one["communicators"], list(dict.fromkeys(names)), missing)
-        found.append({**one, "communicators": one["communicators"] and matched})
-    return found, problems
+    specs = []
+    for spec in classes:
+        names = [WORLD, *(name for job in (spec["jobs"] or known) for name in known.get(job, ()))]
+        key = f"classes.{spec['name']}.communicator"
+        missing: list[Problem] = [] if spec["name"] in optional else problems
+        matched = _matches(key, "communicator", spec["communicators"], list(dict.fromkeys(names)), missing)
+        specs.append({**spec, "communicators": spec["communicators"] and matched})
+    return specs, problems
 
 
 def _matches(
     key: str, what: str, given: Sequence[str] | None, known: Collection[str], problems: list[Problem]
 ) -> list[str]:
     """The known names that match; notes each given one that matches none."""
-    found: dict[str, None] = {}
+    matching: dict[str, None] = {}
     for at, pattern in enumerate(given or ()):
         matched = [name for name in known if fnmatchcase(name, pattern)]
         if not matched:
             problems.append(Problem.unknown(f"{key}[{at}]", what, pattern, list(known), pattern))
-        found.update(dict.fromkeys(matched))
-    return list(found)
+        matching.update(dict.fromkeys(matched))
+    return list(matching)

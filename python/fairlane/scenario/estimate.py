@@ -90,8 +90,8 @@ def within_memory(parts: Sequence[Part], scenario: "Scenario") -> None:
     whose = (
         "set by the key memory" if scenario.memory else "the memory of this machine; the key memory sets another limit"
     )
-    words = f"the scenario needs about {bytes_text(needed)} of memory{largest}"
-    raise Problems(Problem(large[0].key, words, allowed=f"at most {bytes_text(most)}, {whose}"))
+    message = f"the scenario needs about {bytes_text(needed)} of memory{largest}"
+    raise Problems(Problem(large[0].key, message, allowed=f"at most {bytes_text(most)}, {whose}"))
 
 
 def fabric_parts(fabric: Mapping[str, Any], lanes: int, architecture: str, engines: int | None = None) -> list[Part]:
@@ -109,8 +109,8 @@ def fabric_parts(fabric: Mapping[str, Any], lanes: int, architecture: str, engin
     paths = PATH_TO_LEAF * min(switches, links // 2) * switches / 2 if fabric["routing"] in ("up_down", "tables") else 0
     total = links * (GRAPH * 2 + port * engines + PORT_ROW * lanes) + paths
     kind = "" if architecture == "output_queued" else f" {architecture}"
-    words = f"{links:,} ports, {lanes} {'lane' if lanes == 1 else 'lanes'} each, {switches:,}{kind} switches"
-    return [Part("fabric", words, total)]
+    amount = f"{links:,} ports, {lanes} {'lane' if lanes == 1 else 'lanes'} each, {switches:,}{kind} switches"
+    return [Part("fabric", amount, total)]
 
 
 def estimate(scenario: "Scenario", jobs: Sequence["ResolvedJob"], path: MeanPath) -> Estimate:
@@ -179,15 +179,15 @@ class _Table:
         )
         yield Part(f"{self.key}.workload", f"{at_once:,.0f} messages at once", at_once * MESSAGE)
         if self.waiting > at_once:
-            words = f"up to {self.waiting:,.0f} waiting messages: senders are faster than receivers"
-            yield Part(f"{self.key}.workload", words, self.waiting * MESSAGE)
+            amount = f"up to {self.waiting:,.0f} waiting messages: senders are faster than receivers"
+            yield Part(f"{self.key}.workload", amount, self.waiting * MESSAGE)
 
 
 def _check_messages(job: "ResolvedJob", program: Counted) -> None:
     largest = max((size for _, traffic in program.ranks for size in traffic.messages), default=0)
     if largest > MOST_BYTES:
-        words = f"a message of {bytes_text(largest)}"
-        raise Problems(Problem(f"{job.key}.workload", words, allowed=f"at most {bytes_text(MOST_BYTES)}"))
+        message = f"a message of {bytes_text(largest)}"
+        raise Problems(Problem(f"{job.key}.workload", message, allowed=f"at most {bytes_text(MOST_BYTES)}"))
 
 
 def packet_hop_time(links: int, architecture: str) -> float:
@@ -219,11 +219,11 @@ def _tables(
 
 def machine_memory() -> int:
     """Bytes of the machine's memory, or of what its resource limits or control group leave of it."""
-    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)
     if soft != resource.RLIM_INFINITY:
-        found.append(soft)
-    return min([*found, *_memory_limits()])
+        limits.append(soft)
+    return min([*limits, *_memory_limits()])
 
 
 def machine_cores() -> int:

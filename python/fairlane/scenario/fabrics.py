@@ -34,8 +34,8 @@ def wiring_named(key: str, source: Path | None, topology: str | None, assignment
     if source is None or source.suffix == ".toml" or topology is not None:
         return wiring_of(Fabric.build(spec_of(key, source, topology, assignments)))
     if assignments:
-        words = f"{source} is taken for a fabric's file, which has no parameters"
-        raise ScenarioError(Problem("--set", words, ", ".join(assignments), "with a scenario or --topology"))
+        message = f"{source} is taken for a fabric's file, which has no parameters"
+        raise ScenarioError(Problem("--set", message, ", ".join(assignments), "with a scenario or --topology"))
     return read_wiring(source)
 
 

@@ -43,8 +43,8 @@ def required_virtual_lanes(
 def _lanes(qos: Scenario | Qos | Mapping[str, Any] | None) -> list[int]:
     """The virtual lane of each service level."""
     if isinstance(qos, Scenario):
-        found = without_strategy(qos)
-        return lanes_of_levels(found.qos, levels_in_use(found))
+        plain = without_strategy(qos)
+        return lanes_of_levels(plain.qos, levels_in_use(plain))
     given, _ = expand(qos if isinstance(qos, Qos) else Qos.read(dict(qos or {})), [])
     kinds = [level for _, level in given.kinds if level is not None]
     return lanes_of_levels(given, [given.default, *kinds])

@@ -34,30 +34,30 @@ class RankLevels(Table):
             text = read_text(file)
         except OSError as error:
             raise Problems(Problem("", f"cannot be read: {error.strerror}", str(file))) from None
-        found: dict[str, int] = {}
+        levels: dict[str, int] = {}
         problems: list[Problem] = []
         for number, line in enumerate(lines_of(text), 1):
-            words = line.partition("#")[0].split()
-            wrong = _wrong(words, found)
+            fields = line.partition("#")[0].split()
+            wrong = _wrong(fields, levels)
             if wrong:
                 problems.append(Problem("", wrong, line.strip(), file=str(file), line=number))
-            elif words:
-                found[words[0]] = whole_number(words[1])
+            elif fields:
+                levels[fields[0]] = whole_number(fields[1])
         if problems:
             raise Problems(*problems)
-        default = found.pop("default", None)
-        return cls(default=default, ranks={whole_number(rank): level for rank, level in found.items()})
+        default = levels.pop("default", None)
+        return cls(default=default, ranks={whole_number(rank): level for rank, level in levels.items()})
 
 
-def _wrong(words: list[str], found: dict[str, int]) -> str | None:
+def _wrong(fields: list[str], levels: dict[str, int]) -> str | None:
     """What is wrong with a line's words; None for a good or an empty line."""
-    if not words:
+    if not fields:
         return None
-    if len(words) != 2 or not (words[0] == "default" or words[0].isdecimal()) or not words[1].isdecimal():
+    if len(fields) != 2 or not (fields[0] == "default" or fields[0].isdecimal()) or not fields[1].isdecimal():
         return 'not a line of the form "rank level" or "default level"'
-    if whole_number(words[1]) >= MAX_LEVELS:
-        return f"service level {words[1]} is not in 0 to {MAX_LEVELS - 1}"
-    return f"{words[0]} has a level already" if words[0] in found else None
+    if whole_number(fields[1]) >= MAX_LEVELS:
+        return f"service level {fields[1]} is not in 0 to {MAX_LEVELS - 1}"
+    return f"{fields[0]} has a level already" if fields[0] in levels else None
 
 
 def _read(given: Any) -> Any:

@@ -183,7 +183,7 @@ class Mpi(Table):
 
 def _interpolated(size: float, first: int, later: Sequence[TimeBySize]) -> float:
     """The time for a size, ps: linear from ``first`` at size 0, constant beyond the last of ``later``."""
-    sizes, times = zip((0, first), *((it.size, it.time) for it in later), strict=True)
+    sizes, times = zip((0, first), *((point.size, point.time) for point in later), strict=True)
     return float(numpy.interp(size, sizes, times))
 
 
@@ -226,12 +226,14 @@ class Placement(TableModel):
 
     @model_validator(mode="after")
     def _known(self) -> Self:
-        given, own = self.model_extra or {}, list(type(self).model_fields)
+        given, fields = self.model_extra or {}, list(type(self).model_fields)
         with under("name"):
             kind = None if self.name == LIST else PLACEMENTS.find(self.name)
         known = [] if kind is None else list(kind.model_fields)
         if kind is None or kind.model_config.get("extra") != "allow":
-            problems = {key: unknown(key, "key", key, [*own, *known], given[key]) for key in given if key not in known}
+            problems = {
+                key: unknown(key, "key", key, [*fields, *known], given[key]) for key in given if key not in known
+            }
             if "strategy" in problems:  # renamed; without a name, the parameters of the policy are unknown, too
                 raise Problems(problems["strategy"])
             if problems:
@@ -308,9 +310,9 @@ class Job(Table):
 
     def drawn(self) -> Self:
         """The same, marked as a background job."""
-        found = self.model_copy()
-        found._background = True
-        return found
+        copy = self.model_copy()
+        copy._background = True
+        return copy
 
     @property
     def departure(self) -> int | None:
@@ -361,8 +363,8 @@ class Job(Table):
         if self.workload and self.ranks is None:
             problems.append(Problem("ranks", "missing", allowed="the number of ranks"))
         if isinstance(self.stop, int) and (self.trace or (self.workload and not self.workload.stops)):
-            words = f"{'a trace' if self.trace else self.kind} has no number of iterations to stop after"
-            problems.append(Problem("stop", words, self.stop, "a time"))
+            message = f"{'a trace' if self.trace else self.kind} has no number of iterations to stop after"
+            problems.append(Problem("stop", message, self.stop, "a time"))
         if self.departure is not None and self.departure <= self.start:
             problems.append(Problem("stop", "not after the job's start", self.stop, DURATION.format(self.start)))
         wrong = self.workload.problem_with(self.ranks) if self.workload and self.ranks else None
@@ -370,8 +372,8 @@ class Job(Table):
             problems.append(Problem("ranks", "does not fit the workload", self.ranks, wrong))
         listed = self.service_levels.ranks if self.service_levels else ()
         if self.ranks and (outside := [rank for rank in listed if rank >= self.ranks]):
-            words = f"rank {min(outside)} is not in the job"
-            problems.append(Problem("service_levels", words, None, f"0 to {self.ranks - 1}"))
+            message = f"rank {min(outside)} is not in the job"
+            problems.append(Problem("service_levels", message, None, f"0 to {self.ranks - 1}"))
         if problems:
             raise Problems(*problems)
         return self

@@ -42,8 +42,8 @@ class PortBuffer(Table):
         if self.size is None and not self.lanes:
             raise Problems(Problem("size", "is missing; allowed: a size, or lanes with a size for each"))
         if self.size is not None and self.lanes:
-            words = "cannot be given together with size, which it replaces; allowed: one of the two"
-            raise Problems(Problem("lanes", words, f"{len(self.lanes)} sizes"))
+            message = "cannot be given together with size, which it replaces; allowed: one of the two"
+            raise Problems(Problem("lanes", message, f"{len(self.lanes)} sizes"))
         if self.lanes and self.sharing == "dynamic":
             raise Problems(Problem("sharing", "lanes of given sizes share nothing; allowed: only with size", "dynamic"))
         return self
@@ -114,22 +114,22 @@ class Network(Table):
         if self.buffer is None:
             return self
         if self.port_buffer is not None:
-            words = "cannot be given together with network.buffer, which it replaces; allowed: one of the two"
+            message = "cannot be given together with network.buffer, which it replaces; allowed: one of the two"
             given = f"{self.port_buffer.size} B" if self.port_buffer.size else f"{len(self.port_buffer.lanes)} lanes"
-            raise Problems(Problem("port_buffer", words, given))
+            raise Problems(Problem("port_buffer", message, given))
         if self.buffer < self.mtu + self.header:
-            words = f"too small for one packet of {self.mtu + self.header} B"
-            raise Problems(Problem("buffer", words, f"{self.buffer} B"))
+            message = f"too small for one packet of {self.mtu + self.header} B"
+            raise Problems(Problem("buffer", message, f"{self.buffer} B"))
         return self
 
     @property
     def spec(self) -> dict[str, Any]:
         """The table as the simulator takes it; the default architecture and the default transport are not named."""
-        found = {key: value for key, value in self if value is not None}
+        written = {key: value for key, value in self if value is not None}
         if self.port_buffer is not None:
-            found["port_buffer"] = self.port_buffer.spec
+            written["port_buffer"] = self.port_buffer.spec
         for key, usual in (("switch", "output_queued"), ("transport", "credits_only")):
-            chosen: Switch | Transport = found.pop(key)
+            chosen: Switch | Transport = written.pop(key)
             if chosen.name != usual:
-                found[key] = {"name": chosen.name, "params": chosen.parameters}
-        return found
+                written[key] = {"name": chosen.name, "params": chosen.parameters}
+        return written

@@ -52,7 +52,9 @@ class SwitchCounters(Table):
         if wrong:
             allowed = f"multiples of window_step = {DURATION.format(self.window_step)}"
             words = "not a multiple of the step"
-            raise Problems(*(Problem(f"windows[{at}]", words, DURATION.format(it), allowed) for at, it in wrong))
+            raise Problems(
+                *(Problem(f"windows[{at}]", words, DURATION.format(window), allowed) for at, window in wrong)
+            )
         return self
 
 

@@ -55,17 +55,17 @@ def place(scenario: "Scenario", fabric: Fabric, jobs: Sequence[ResolvedJob]) -> 
         if table.name == LIST
     ]
     held: list[tuple[Stay, set[int], bool]] = []
-    found: dict[int, list[int]] = {}
+    hosts_of: dict[int, list[int]] = {}
     all_stay = all(job.table.stay.end == inf for job in jobs)
     by_arrival = sorted(range(len(jobs)), key=lambda at: (jobs[at].background, jobs[at].start))
     for at in range(len(jobs)) if all_stay else by_arrival:
-        if at in found:
+        if at in hosts_of:
             continue
         table, members = tables[at], [at]
         if table.allocator and table.allocator.together:
             arrival = jobs[at].start
-            members = [one for one in groups[id(table)] if all_stay or jobs[one].start == arrival]
-        stays = [jobs[one].table.stay for one in members]
+            members = [member for member in groups[id(table)] if all_stay or jobs[member].start == arrival]
+        stays = [jobs[member].table.stay for member in members]
         is_list = table.name == LIST
         pool: Sequence[int] = listed[id(table)] or range(fabric.hosts)
         others = [
@@ -75,9 +75,11 @@ def place(scenario: "Scenario", fabric: Fabric, jobs: Sequence[ResolvedJob]) -> 
         ]
         busy = set().union(*(hosts for other, hosts in others if any(stay.meets(other) for stay in stays)))
         free = [host for host in pool if host not in busy | servers]
-        found.update(zip(members, _allocate(scenario, fabric, [jobs[one] for one in members], free), strict=True))
-        held += [(stay, set(found[one]), table.shared) for stay, one in zip(stays, members, strict=True)]
-    return [replace(job, hosts=_mapped(scenario, fabric, job, found[at], fixed[at])) for at, job in enumerate(jobs)]
+        hosts_of.update(
+            zip(members, _allocate(scenario, fabric, [jobs[member] for member in members], free), strict=True)
+        )
+        held += [(stay, set(hosts_of[member]), table.shared) for stay, member in zip(stays, members, strict=True)]
+    return [replace(job, hosts=_mapped(scenario, fabric, job, hosts_of[at], fixed[at])) for at, job in enumerate(jobs)]
 
 
 def fixed_hosts(job: ResolvedJob, fabric: Fabric) -> list[int]:
@@ -104,8 +106,8 @@ def _named(scenario: "Scenario", fabric: Fabric) -> dict[int, list[int]]:
             hosts = getattr(table, kind)
             try:
                 numbers = host_numbers(hosts or (), names)
-            except Problems as found:
-                problems += [problem.under(f"{key}.{kind}") for problem in found.problems]
+            except Problems as error:
+                problems += [problem.under(f"{key}.{kind}") for problem in error.problems]
                 continue
             if hosts or number not in listed:
                 listed[number] = numbers if kind == "hosts" else sorted(set(numbers))
@@ -143,11 +145,11 @@ def _check_room(hosts: int, jobs: Sequence[ResolvedJob]) -> None:
         return
     there = [job for job in jobs if job.table.stay.start <= instant < job.table.stay.end]
     largest = max(there, key=lambda job: (not job.background, job.hosts_needed))
-    words = f"more ranks than hosts: at one time the jobs need {plural(needed, 'host')}"
+    message = f"more ranks than hosts: at one time the jobs need {plural(needed, 'host')}"
     allowed = f"what {plural(hosts, 'host')}, those of the fabric, have room for"
     if largest.recorded is not None:
-        raise Problems(Problem(largest.key, words, allowed=allowed))
-    raise Problems(Problem(f"{largest.key}.ranks", words, largest.ranks, allowed))
+        raise Problems(Problem(largest.key, message, allowed=allowed))
+    raise Problems(Problem(f"{largest.key}.ranks", message, largest.ranks, allowed))
 
 
 def _check(fabric: Fabric, jobs: Sequence[ResolvedJob]) -> None:
@@ -158,13 +160,13 @@ def _check(fabric: Fabric, jobs: Sequence[ResolvedJob]) -> None:
             table.allocator.check(fabric, [job.hosts_needed for job in jobs])
     for job in jobs:
         if job.fixed_hosts and not isinstance(table.mapping, Linear):
-            words = f"the workload of {job.name!r} names the hosts of its last ranks"
-            raise Problems(Problem(f"{key}.mapping", words, table.mapping.name, "linear"))
+            message = f"the workload of {job.name!r} names the hosts of its last ranks"
+            raise Problems(Problem(f"{key}.mapping", message, table.mapping.name, "linear"))
         problem = table.mapping.problem_with(job.placed_ranks)
         if problem:
-            parameter, words, allowed = problem
+            parameter, message, allowed = problem
             value = getattr(table.mapping, parameter)
-            raise Problems(Problem(f"{key}.mapping.{parameter}", f"{words} ({job.name!r})", value, allowed))
+            raise Problems(Problem(f"{key}.mapping.{parameter}", f"{message} ({job.name!r})", value, allowed))
 
 
 def _allocate(
@@ -184,19 +186,19 @@ def _allocate(
             for need, rng, job in zip(needs, rngs, jobs, strict=True)
         ]
         given = _asked(table.allocator, _key(jobs[0]), requests, pool, fabric)
-    found = []
+    allocated = []
     for job, need, hosts in zip(jobs, needs, given, strict=True):
         if hosts is None:
             needs_hosts = f"{plural(job.ranks, 'rank')} need {plural(need, 'host')}, {job.ranks_per_host} a host"
-            words = f"job {job.name!r}: {needs_hosts}, and {len(pool)} are free"
-            words += f" of those in {_key(job)}.among" if table.among else ""
+            message = f"job {job.name!r}: {needs_hosts}, and {len(pool)} are free"
+            message += f" of those in {_key(job)}.among" if table.among else ""
             if table.allocator is None:
-                raise Problems(Problem(f"{_key(job)}.hosts", words, list(table.hosts or ())))
+                raise Problems(Problem(f"{_key(job)}.hosts", message, list(table.hosts or ())))
             if need <= len(pool):
-                words += f", but not as {table.allocator.wanted()}"
-            raise Problems(Problem(f"{job.key}.ranks", words, job.ranks))
-        found.append(hosts)
-    return found
+                message += f", but not as {table.allocator.wanted()}"
+            raise Problems(Problem(f"{job.key}.ranks", message, job.ranks))
+        allocated.append(hosts)
+    return allocated
 
 
 def _asked(
@@ -215,8 +217,8 @@ def _asked(
         if hosts is None:
             continue
         if len(hosts) != request.hosts or len(set(hosts)) != len(hosts) or not free.issuperset(hosts):
-            words = f"it allocates {hosts} to a job of {plural(request.hosts, 'host')}"
-            raise Problems(Problem(f"{key}.name", words, strategy.name, "free hosts, as many, each once"))
+            message = f"it allocates {hosts} to a job of {plural(request.hosts, 'host')}"
+            raise Problems(Problem(f"{key}.name", message, strategy.name, "free hosts, as many, each once"))
         free.difference_update(hosts)
     return given
 

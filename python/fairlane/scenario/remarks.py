@@ -112,9 +112,9 @@ def _round_trips(
     network: Mapping[str, Any], fabric: Fabric, transports: Iterable[Mapping[str, Any] | None]
 ) -> Iterator[str]:
     """Transports whose round trip was set, and is far above that of the fabric."""
-    found = [("network.transport", network.get("transport"))]
-    found += [(f"jobs[{at}].transport", transport) for at, transport in enumerate(transports)]
-    for key, transport in found:
+    transports_by_key = [("network.transport", network.get("transport"))]
+    transports_by_key += [(f"jobs[{at}].transport", transport) for at, transport in enumerate(transports)]
+    for key, transport in transports_by_key:
         given = transport and transport.get("params", {}).get("base_rtt")
         if not transport or given is None:
             continue

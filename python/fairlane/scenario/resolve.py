@@ -55,7 +55,7 @@ def resolve(scenario: "Scenario") -> Resolved:
         pool.shutdown(cancel_futures=True)
     if classes := resolved.tables["qos"].get("classes"):
         known = {job.name: job.program.communicators for job in programmed}
-        optional = [name for name, one in scenario.classes.items() if one.allow_missing]
+        optional = [name for name, message_class in scenario.classes.items() if message_class.allow_missing]
         named, problems = with_communicators(classes, known, optional)
         if problems:
             raise Problems(*problems)
@@ -88,8 +88,8 @@ def _decide(scenario: "Scenario") -> Resolved:
     fabric = building(lambda: Fabric.build(tables["fabric"]))
     lanes = len(set(tables["qos"]["sl2vl"]) or {0})
     path = MeanPath.of(tables["fabric"], fabric, lanes, scenario.network.switch_latency)
-    found = estimate(scenario, jobs, path)
-    within_memory(found.parts, scenario)
+    estimated = estimate(scenario, jobs, path)
+    within_memory(estimated.parts, scenario)
     marked = {*scenario.observe.iterations, *filter(None, [counted and counted.job])}
     jobs = [
         replace(job, marks=job.name in marked, rails=rails_of(scenario, job, fabric))
@@ -105,7 +105,7 @@ def _decide(scenario: "Scenario") -> Resolved:
     powered = _with_power(scenario, jobs, fabric.hosts)
     remarks = [*network_notes(tables, fabric, [job.spec().get("transport") for job in jobs])]
     remarks += memory_notes(tables, {job.name: job.hosts for job in jobs})
-    return replace(resolved, jobs=powered, notes=(*_notes(jobs, fabric), *remarks), estimate=found)
+    return replace(resolved, jobs=powered, notes=(*_notes(jobs, fabric), *remarks), estimate=estimated)
 
 
 def _notes(jobs: list[ResolvedJob], fabric: Fabric) -> Iterator[str]:
@@ -124,8 +124,8 @@ def _notes(jobs: list[ResolvedJob], fabric: Fabric) -> Iterator[str]:
 
 def _of_job(problem: Problem, jobs: list[ResolvedJob]) -> Problem:
     """The problem with the key of the job in the scenario: the simulator counts copies."""
-    found = re.match(r"jobs\[(\d+)\]", problem.key)
-    return replace(problem, key=jobs[int(found[1])].key + problem.key[found.end() :]) if found else problem
+    match = re.match(r"jobs\[(\d+)\]", problem.key)
+    return replace(problem, key=jobs[int(match[1])].key + problem.key[match.end() :]) if match else problem
 
 
 def _with_power(scenario: "Scenario", jobs: list[ResolvedJob], hosts: int) -> tuple[ResolvedJob, ...]:
@@ -133,16 +133,16 @@ def _with_power(scenario: "Scenario", jobs: list[ResolvedJob], hosts: int) -> tu
     table = scenario.power
     if table is None:
         return tuple(jobs)
-    machine, found = table.draw(hosts), []
+    machine, powered = table.draw(hosts), []
     for job in jobs:
         cap = table.cap if job.table.power_cap is None else job.table.power_cap
-        found.append(replace(job, power=job_power(cap, table.waiting, job.hosts, machine)))
-    return tuple(found)
+        powered.append(replace(job, power=job_power(cap, table.waiting, job.hosts, machine)))
+    return tuple(powered)
 
 
 def _with_strategy(scenario: "Scenario", jobs: list[ResolvedJob]) -> tuple["Scenario", list[ResolvedJob]]:
     """The same with the service levels, lanes and shares that the strategy stands for."""
-    classes = {name: jobs_of(one, jobs) for name, one in scenario.classes.items()}
+    classes = {name: jobs_of(message_class, jobs) for name, message_class in scenario.classes.items()}
     shares = [
         JobShare(job.name, job.hosts_needed, tuple(name for name, chosen in classes.items() if job.name in chosen))
         for job in jobs
@@ -150,8 +150,8 @@ def _with_strategy(scenario: "Scenario", jobs: list[ResolvedJob]) -> tuple["Scen
     qos, levels = expand(scenario.qos, shares)
     levelled = [replace(job, service_level=levels.jobs.get(job.name, job.service_level)) for job in jobs]
     given = {
-        name: one.model_copy(update={"service_level": levels.classes.get(name, one.service_level)})
-        for name, one in scenario.classes.items()
+        name: message_class.model_copy(update={"service_level": levels.classes.get(name, message_class.service_level)})
+        for name, message_class in scenario.classes.items()
     }
     return scenario.model_copy(update={"qos": qos, "classes": given}), levelled
 
@@ -161,8 +161,8 @@ def expand(qos: "Qos", jobs: Sequence[JobShare]) -> tuple["Qos", Expansion]:
     if qos.strategy is None or qos.expand is None:
         return qos, Expansion(sl2vl=[], arbiter={})
     try:
-        found = qos.expand(jobs)
-        given = {"sl2vl": list(found.sl2vl), "kinds": dict(found.kinds), "arbiter": dict(found.arbiter)}
+        expansion = qos.expand(jobs)
+        given = {"sl2vl": list(expansion.sl2vl), "kinds": dict(expansion.kinds), "arbiter": dict(expansion.arbiter)}
     except ValueError as error:
         raise Problems(Problem("qos.strategy", str(error), qos.strategy)) from None
     except Exception as error:
@@ -172,10 +172,12 @@ def expand(qos: "Qos", jobs: Sequence[JobShare]) -> tuple["Qos", Expansion]:
         raise Problems(problem) from error
     try:
         kept = {key: getattr(qos, key) for key in sorted(WITH_STRATEGY - {"strategy"})}
-        return validated(type(qos), {**kept, **given}), found
+        return validated(type(qos), {**kept, **given}), expansion
     except Problems as problems:
-        words = f"the strategy {qos.strategy} makes of the jobs: "
-        raise Problems(*(replace(one, message=words + one.message).under("qos") for one in problems.problems)) from None
+        cause = f"the strategy {qos.strategy} makes of the jobs: "
+        raise Problems(
+            *(replace(reported, message=cause + reported.message).under("qos") for reported in problems.problems)
+        ) from None
 
 
 def _result(job: Future[_T]) -> _T:
@@ -316,9 +318,9 @@ def _programmed(scenario: "Scenario", alone: Resolved, stop: Event) -> ResolvedJ
     except CalibrationError as error:
         raise Problems(Problem(f"{job.key}.workload.compute_share", str(error), workload.target_share)) from None
     except OverflowError:
-        words = "its parameters make a number that the simulator cannot hold"
+        message = "its parameters make a number that the simulator cannot hold"
         raise Problems(
-            Problem(f"{job.key}.workload", words, allowed="sizes below 1 TiB, times below 53 days")
+            Problem(f"{job.key}.workload", message, allowed="sizes below 1 TiB, times below 53 days")
         ) from None
     except Exception as error:
         problem = blamed(workload, f"{job.key}.workload", error)

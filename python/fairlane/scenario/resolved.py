@@ -117,7 +117,9 @@ class ResolvedJob:
         """The job as the simulator takes it."""
         levels = {str(rank): level for rank, level in self.rank_levels.items()}
         transport = self.table.transport
-        own = {} if transport is None else {"transport": {"name": transport.name, "params": transport.parameters}}
+        transport_of_job = (
+            {} if transport is None else {"transport": {"name": transport.name, "params": transport.parameters}}
+        )
         return {
             "name": self.name,
             "hosts": list(self.hosts),
@@ -128,7 +130,7 @@ class ResolvedJob:
             "start": self.start,
             "stop": self.stop,
             "marks": self.marks or self.measures,
-            **own,
+            **transport_of_job,
         }
 
 
@@ -183,9 +185,9 @@ class Resolved:
     @property
     def aggressors(self) -> dict[str, tuple[int, ...]]:
         """What leave-one-out runs leave out, by name: each job, and all jobs of the table ``background`` together."""
-        found = {job.name: (number,) for number, job in enumerate(self.jobs) if not job.background}
+        numbers = {job.name: (number,) for number, job in enumerate(self.jobs) if not job.background}
         drawn = tuple(number for number, job in enumerate(self.jobs) if job.background)
-        return {**found, **({BACKGROUND: drawn} if drawn else {})}
+        return {**numbers, **({BACKGROUND: drawn} if drawn else {})}
 
     def alone(self, job: int) -> "Resolved":
         """The same with one job only."""
@@ -212,14 +214,16 @@ def injection_of(resolved: Resolved, job: ResolvedJob) -> Injection:
     rails, adapters = job.rails or {}, fabric.adapters_of_hosts
     match rails.get("policy"):
         case "only":
-            own: list[int | None] = [rails["only"]] * job.ranks
+            adapters_of_ranks: list[int | None] = [rails["only"]] * job.ranks
         case "by_rank" | "by_source":
-            own = list(rails["ranks"]) or [rank % int(adapters[host]) for rank, host in enumerate(job.hosts)]
+            adapters_of_ranks = list(rails["ranks"]) or [
+                rank % int(adapters[host]) for rank, host in enumerate(job.hosts)
+            ]
         case _:
-            own = [None] * job.ranks
-    sharing = Counter(zip(job.hosts, own, strict=True))
-    rates = {adapter: fabric.bandwidths_of_hosts(adapter) for adapter in set(own)}
+            adapters_of_ranks = [None] * job.ranks
+    sharing = Counter(zip(job.hosts, adapters_of_ranks, strict=True))
+    rates = {adapter: fabric.bandwidths_of_hosts(adapter) for adapter in set(adapters_of_ranks)}
     network = resolved.tables["network"]
-    places = zip(job.hosts, own, strict=True)
+    places = zip(job.hosts, adapters_of_ranks, strict=True)
     bandwidths = [float(rates[adapter][host] / sharing[host, adapter]) for host, adapter in places]
     return Injection(bandwidths, network["mtu"], network["header"])

@@ -107,13 +107,13 @@ class Scenario(Table):
     def _with_model(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
         filled, applied = with_model(given)
         try:
-            found = handler(filled)
+            scenario = handler(filled)
         except ValidationError as error:
             if not applied.keys:
                 raise
             raise Problems(*(_blaming(given["model"], applied, problem) for problem in unfold(error, cls))) from None
-        found._applied = applied
-        return found
+        scenario._applied = applied
+        return scenario
 
     @model_validator(mode="after")
     def _sensible(self) -> Self:
@@ -175,9 +175,9 @@ class Scenario(Table):
     @typing_extensions.override
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """As pydantic's; with ``update``, ``text`` is that of the copy's own values."""
-        found = super().model_copy(update=update, deep=deep)
-        found._copied = self._copied or bool(update)
-        return found
+        copied = super().model_copy(update=update, deep=deep)
+        copied._copied = self._copied or bool(update)
+        return copied
 
     def resolve(self) -> "Resolved":
         """Everything decided: hosts, lanes, compute times, programs. The same scenario always resolves alike.
@@ -236,5 +236,5 @@ class Scenario(Table):
 
 def _blaming(model: str, applied: Applied, problem: Problem) -> Problem:
     """The problem with the model named, if that has set the key."""
-    words = f"{problem.message} (the model {model} sets this key)"
-    return replace(problem, message=words) if problem.key in applied.keys else problem
+    message = f"{problem.message} (the model {model} sets this key)"
+    return replace(problem, message=message) if problem.key in applied.keys else problem

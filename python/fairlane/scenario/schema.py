@@ -47,14 +47,14 @@ def schema() -> dict[str, Any]:
 
 def _choice(table: dict[str, Any], key: str, known: dict[str, Entry]) -> dict[str, Any]:
     """A table that has the parameters of whatever its ``key`` names."""
-    own: dict[str, Any] = table["properties"]
+    properties: dict[str, Any] = table["properties"]
     branches = []
     for entry in known.values():
         inner = editor_schema(entry.schema, entry.schema)
         name = {"const": entry.name, "description": entry.summary}
         branches.append(
             {
-                "properties": {**own, **inner.get("properties", {}), key: name},
+                "properties": {**properties, **inner.get("properties", {}), key: name},
                 "required": [key, *inner.get("required", ())],
                 "additionalProperties": False,
             }
@@ -62,7 +62,7 @@ def _choice(table: dict[str, Any], key: str, known: dict[str, Entry]) -> dict[st
     return {
         "type": "object",
         "description": table.get("description", ""),
-        "properties": own,
+        "properties": properties,
         "required": [key],
         "oneOf": branches,
     }

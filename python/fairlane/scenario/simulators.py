@@ -193,20 +193,20 @@ def with_model(given: Any) -> tuple[Any, Applied]:
     if not isinstance(given, Mapping) or not isinstance(given.get("model"), str):
         return given, Applied()
     rules = rules_of(given["model"])
-    own = {**given, **{name: _table(given[name]) for name in {*rules.tables, "fabric"} & given.keys()}}
-    fabric = own.get("fabric")
+    table = {**given, **{name: _table(given[name]) for name in {*rules.tables, "fabric"} & given.keys()}}
+    fabric = table.get("fabric")
     tables = dict(rules.tables)
     if isinstance(fabric, dict) and "routing" in fabric:
-        own["fabric"] = {**fabric, "routing": _named(fabric["routing"])}
+        table["fabric"] = {**fabric, "routing": _named(fabric["routing"])}
     elif isinstance(fabric, dict) and str(fabric.get("topology")) in rules.routing:
         tables["fabric"] = {"routing": {"name": rules.routing[str(fabric["topology"])]}}
-    filled = _merged(own, tables)
+    filled = _merged(table, tables)
     if isinstance(filled.get("fabric"), dict) and "routing" in filled["fabric"]:
         filled["fabric"] = {
             **filled["fabric"],
             "routing": _with_parameters(filled["fabric"]["routing"], rules.routings),
         }
-    before = dict(_flat(own))
+    before = dict(_flat(table))
     keys = {key: value for key, value in _flat(filled) if before.get(key) != value}
     return filled, Applied(keys, tuple(rules.differs))
 
@@ -216,42 +216,42 @@ def rules_of(name: str) -> Rules:
     with under("model"):
         model = MODELS.find(name)
     try:
-        found = model()
+        rules = model()
     except Exception as error:
         problem = blamed(model, "model", error)
         if problem is None:
             raise
         raise Problems(problem) from error
-    if not isinstance(found, Rules):
-        raise Problems(Problem("model", f"returned {type(found).__name__}", name, "fairlane.scenario.simulators.Rules"))
-    return found
+    if not isinstance(rules, Rules):
+        raise Problems(Problem("model", f"returned {type(rules).__name__}", name, "fairlane.scenario.simulators.Rules"))
+    return rules
 
 
 def _table(given: Any) -> Any:
     """A table with the keys that were given; what is no table stays what it is."""
     if isinstance(given, BaseModel):
         return given.model_dump(mode="json", exclude_unset=True, exclude_none=True)
-    return {key: one for key, one in given.items() if one is not None} if isinstance(given, Mapping) else given
+    return {key: value for key, value in given.items() if value is not None} if isinstance(given, Mapping) else given
 
 
-def _unless_given(path: str, keys: Mapping[str, Any], own: Mapping[str, Any]) -> Mapping[str, Any]:
+def _unless_given(path: str, keys: Mapping[str, Any], written: Mapping[str, Any]) -> Mapping[str, Any]:
     """The keys of a table without those in whose place the scenario has another."""
-    given = own.keys()
+    given = written.keys()
     others = {key for table, keys in _INSTEAD if table == path and keys & given for key in keys - given}
     return {key: value for key, value in keys.items() if key not in others}
 
 
-def _merged(own: Any, defaults: Mapping[str, Any], path: str = "") -> Any:
+def _merged(table: Any, defaults: Mapping[str, Any], path: str = "") -> Any:
     """A table, at this path, with the defaults of the keys that it has not; tables in it alike."""
-    if not isinstance(own, Mapping):
-        return own
-    defaults = _unless_given(path, defaults, own)
+    if not isinstance(table, Mapping):
+        return table
+    defaults = _unless_given(path, defaults, table)
     both = {
-        key: _merged(own[key], value, f"{path}.{key}".strip("."))
+        key: _merged(table[key], value, f"{path}.{key}".strip("."))
         for key, value in defaults.items()
-        if key in own and isinstance(value, Mapping)
+        if key in table and isinstance(value, Mapping)
     }
-    return {**defaults, **own, **both}
+    return {**defaults, **table, **both}
 
 
 def _named(routing: Any) -> Any:
@@ -266,10 +266,10 @@ def _with_parameters(routing: Any, defaults: Mapping[str, Mapping[str, Any]]) ->
     """A routing, as a table, with the defaults of its parameters, and those of its lanes alike."""
     if not isinstance(routing, dict):
         return routing
-    found = {**defaults.get(str(routing.get("name")), {}), **routing}
-    if isinstance(found.get("lanes"), list):
-        found["lanes"] = [_with_parameters(lane, defaults) for lane in found["lanes"]]
-    return found
+    merged = {**defaults.get(str(routing.get("name")), {}), **routing}
+    if isinstance(merged.get("lanes"), list):
+        merged["lanes"] = [_with_parameters(lane, defaults) for lane in merged["lanes"]]
+    return merged
 
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

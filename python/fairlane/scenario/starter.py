@@ -86,8 +86,8 @@ def starter(wiring: Wiring, file: Path, jobs: Sequence[SlurmJob] | None, choice:
         notes += more
         tables = _tables(kept, usable, choice)
     array = tomlkit.aot()
-    for one in tables:
-        array.append(one)
+    for table in tables:
+        array.append(table)
     document.add(tomlkit.nl())
     document["jobs"] = array
     return Starter(tomlkit.dumps(document), len(tables), tuple(notes))
@@ -101,18 +101,18 @@ def _usable(hosts: Sequence[str], choice: Choice) -> dict[str, str]:
         listed = set(expand(pattern)) if is_list(pattern) else set()
         fitting = {host for host in hosts if fnmatchcase(host, pattern) or {host, names[host]} & listed}
         if not fitting:
-            words = f"matches no host of the fabric: {shortened(hosts, 60)}"
-            raise ScenarioError(Problem("--exclude", words, pattern, None, nearest(pattern, hosts)))
+            message = f"matches no host of the fabric: {shortened(hosts, 60)}"
+            raise ScenarioError(Problem("--exclude", message, pattern, None, nearest(pattern, hosts)))
         excluded |= fitting
     known = {*names, *names.values()}
     chosen = known if choice.hosts is None else set(choice.hosts)
     for host in sorted(chosen - known):
         there, near = shortened(hosts, 60), nearest(host, known)
         raise ScenarioError(Problem("--hosts", "the fabric has no such host", host, there, near))
-    found = {host: name for host, name in names.items() if host not in excluded and {host, name} & chosen}
-    if not found:
+    usable_hosts = {host: name for host, name in names.items() if host not in excluded and {host, name} & chosen}
+    if not usable_hosts:
         raise ScenarioError(Problem("--exclude", "no host is left", ", ".join(choice.exclude)))
-    return found
+    return usable_hosts
 
 
 def _kept(jobs: Sequence[SlurmJob], usable: Mapping[str, str], choice: Choice) -> tuple[list[SlurmJob], list[str]]:
@@ -120,11 +120,11 @@ def _kept(jobs: Sequence[SlurmJob], usable: Mapping[str, str], choice: Choice) -
     there = sorted({job.partition for job in jobs if job.partition})
     for name in choice.partitions:
         if name not in there:
-            words = "no job that runs is in this partition"
-            raise ScenarioError(Problem("--partition", words, name, ", ".join(there) or None, nearest(name, there)))
+            message = "no job that runs is in this partition"
+            raise ScenarioError(Problem("--partition", message, name, ", ".join(there) or None, nearest(name, there)))
     names = {*usable, *usable.values()}
     reasons: dict[str, list[str]] = {}
-    found = []
+    chosen = []
     for job in jobs:
         strange = next((node for node in job.nodes if node not in names), None)
         if choice.partitions and job.partition not in choice.partitions:
@@ -136,17 +136,17 @@ def _kept(jobs: Sequence[SlurmJob], usable: Mapping[str, str], choice: Choice) -
         elif len(set(job.nodes)) < 2:
             reasons.setdefault("on one host, which send nothing over the fabric", []).append(job.id)
         else:
-            found.append(job)
-    found.sort(key=lambda job: (-len(set(job.nodes)), len(job.id), job.id))
-    if len(found) > choice.most:
-        reasons[f"beyond the {choice.most} largest (--jobs)"] = [job.id for job in found[choice.most :]]
+            chosen.append(job)
+    chosen.sort(key=lambda job: (-len(set(job.nodes)), len(job.id), job.id))
+    if len(chosen) > choice.most:
+        reasons[f"beyond the {choice.most} largest (--jobs)"] = [job.id for job in chosen[choice.most :]]
     notes = [f"left out: {plural(len(ids), 'job')} {why}: {_some(ids)}" for why, ids in reasons.items()]
-    if not found:
-        words = "none of the jobs can be in the scenario" if jobs else "lists no running job"
+    if not chosen:
+        message = "none of the jobs can be in the scenario" if jobs else "lists no running job"
         raise ScenarioError(
-            Problem("JOBS", "; ".join([words, *notes]), allowed="jobs on two hosts of the fabric or more")
+            Problem("JOBS", "; ".join([message, *notes]), allowed="jobs on two hosts of the fabric or more")
         )
-    return found[: choice.most], notes
+    return chosen[: choice.most], notes
 
 
 def _some(ids: Sequence[str]) -> str:
@@ -158,29 +158,31 @@ def _tables(jobs: Sequence[SlurmJob], usable: Mapping[str, str], choice: Choice)
     """A table for each job; where several have a host, all of these say that it is shared."""
     hosts = [list(dict.fromkeys(usable.get(node, node) for node in job.nodes)) for job in jobs]
     owners: dict[str, int] = {}
-    for own in hosts:
-        for host in own:
+    for hosts_of_job in hosts:
+        for host in hosts_of_job:
             owners[host] = owners.get(host, 0) + 1
-    found, taken = [], set[str]()
-    for job, own in zip(jobs, hosts, strict=True):
+    tables, taken = [], set[str]()
+    for job, hosts_of_job in zip(jobs, hosts, strict=True):
         plain = re.sub(r"[^\w.+-]+", "_", job.name, flags=re.ASCII).strip("._") or f"job-{job.id}"
         name = plain if plain not in taken else f"{plain}-{job.id}"
         taken.add(name)
-        placement: dict[str, Any] = {"hosts": compress(own)}
+        placement: dict[str, Any] = {"hosts": compress(hosts_of_job)}
         if choice.ranks_per_host > 1:
             placement["ranks_per_host"] = choice.ranks_per_host
-        if any(owners[host] > 1 for host in own):
+        if any(owners[host] > 1 for host in hosts_of_job):
             placement["shared"] = True
         table = _job(name, job.name, choice, {"placement": placement})
         about = {"account": job.account, "partition": job.partition, "user": job.user}
-        words = [f"{key} {value}" for key, value in about.items() if value]
-        table.comment(", ".join([f"job {job.id} of Slurm", *words]))
-        found.append(table)
-    return found
+        facts = [f"{key} {value}" for key, value in about.items() if value]
+        table.comment(", ".join([f"job {job.id} of Slurm", *facts]))
+        tables.append(table)
+    return tables
 
 
 def _job(name: str, called: str, choice: Choice, where: Mapping[str, Any]) -> Any:
-    workload: Any = next((own for pattern, own in choice.workloads.items() if fnmatchcase(called, pattern)), None)
+    workload: Any = next(
+        (workload_of for pattern, workload_of in choice.workloads.items() if fnmatchcase(called, pattern)), None
+    )
     table = tomlkit.table()
     table["name"] = name
     for key, value in {"workload": workload or STARTER, **where}.items():

@@ -105,7 +105,7 @@ def _run_ahead(
         sent += weight * eager * float((rounds if limit is None else numpy.minimum(rounds, limit)).mean())
     if not sent:
         return 0.0
-    sizes = [(size, weight * count) for weight, one in program.ranks for size, count in one.messages.items()]
+    sizes = [(size, weight * count) for weight, rank in program.ranks for size, count in rank.messages.items()]
     mean = sum(size * count for size, count in sizes) / sum(count for _, count in sizes)
     each = max(_wire(scenario, mean, path), float(mpi.receive_overhead), 1.0)
     taken = sum(weight for weight, traffic in program.ranks if traffic.received) * span / each
@@ -156,8 +156,8 @@ def recorded_load(scenario: "Scenario", job: "ResolvedJob", path: MeanPath) -> L
     packets = sent + size / scenario.network.mtu
     computed = (described.get("cpu_seconds") or 0.0) - (described.get("cpu_seconds_in_mpi") or 0.0)
     mean = size / sent if sent else 0.0
-    own = Traffic({mean: sent / job.ranks}, sent / job.ranks, sent / job.ranks)
-    time = 1e12 * computed / job.ranks * trace.compute_scale + _communication(scenario, job, own, mean, path)
+    traffic = Traffic({mean: sent / job.ranks}, sent / job.ranks, sent / job.ranks)
+    time = 1e12 * computed / job.ranks * trace.compute_scale + _communication(scenario, job, traffic, mean, path)
     passes = _span(scenario, job) / max(time, 1.0)
     if not trace.repeat:
         passes = min(trace.share(described), passes)

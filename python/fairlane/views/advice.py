@@ -17,22 +17,22 @@ _MS = 1e-3
 _TOO_FEW = "too few iterations"
 
 
-def view(found: Advice, seeds: int, show: int) -> View:
+def view(advice: Advice, seeds: int, show: int) -> View:
     """The alternatives, of which a terminal has the best ``show`` and the worst."""
-    rows = found.table.to_dicts()
+    rows = advice.table.to_dicts()
     best, worst = rows[0], rows[-1]
-    said = f"{found.job}: {_name(best)}" + (f", {_time(best)} per iteration" if best["iteration_ms"] else "")
+    said = f"{advice.job}: {_name(best)}" + (f", {_time(best)} per iteration" if best["iteration_ms"] else "")
     ends = f"{said}; the worst of {len(rows)}: {_name(worst)}, {_time(worst)}."
     return View(
-        title=f"{found.job}: advice",
+        title=f"{advice.job}: advice",
         headline=said,
-        facts=list(_facts(found, seeds)),
+        facts=list(_facts(advice, seeds)),
         parts=[
-            *_chart(found, rows, ends),
+            *_chart(advice, rows, ends),
             _table(rows, show, ends),
         ],
-        remarks=[*found.repeated(), *_remarks(found)],
-        provenance={found.job: {"folder": found.folder}},
+        remarks=[*advice.repeated(), *_remarks(advice)],
+        provenance={advice.job: {"folder": advice.folder}},
     )
 
 
@@ -44,24 +44,24 @@ def _time(row: Row) -> str:
     return _TOO_FEW if row["iteration_ms"] is None else seconds(row["iteration_ms"] * _MS)
 
 
-def _facts(found: Advice, seeds: int) -> Iterator[str]:
-    many = f"{found.job}: {found.table.height} alternatives"
-    within = f"the interval is for {found.coverage:.0%} of run times"
-    if found.by_model:
-        yield f"{many}, by the model, from one isolated simulation of {found.job} and one of its neighbours; {within}"
+def _facts(advice: Advice, seeds: int) -> Iterator[str]:
+    many = f"{advice.job}: {advice.table.height} alternatives"
+    within = f"the interval is for {advice.coverage:.0%} of run times"
+    if advice.by_model:
+        yield f"{many}, by the model, from one isolated simulation of {advice.job} and one of its neighbours; {within}"
         yield "neighbours are simulated, with the advised alternative only"
         return
     each = f"simulated with {seeds} seeds each" if seeds > 1 else "simulated with one seed each, so without an interval"
-    yield f"{many}, {each}, at least {plural(found.iterations, 'iteration')}; {within} with other seeds"
-    yield f"neighbours: change of their rates by {found.job}"
+    yield f"{many}, {each}, at least {plural(advice.iterations, 'iteration')}; {within} with other seeds"
+    yield f"neighbours: change of their rates by {advice.job}"
 
 
-def _remarks(found: Advice) -> Iterator[str]:
-    few = found.neighbour_iterations
-    if not found.by_model and few is not None and few < MIN_MARKS:
+def _remarks(advice: Advice) -> Iterator[str]:
+    few = advice.neighbour_iterations
+    if not advice.by_model and few is not None and few < MIN_MARKS:
         only = f"One of the neighbours has done {plural(few, 'iteration')} only"
         yield f"{only}: its change is roughly that of bytes; longer simulations are more exact."
-    check = found.checked
+    check = advice.checked
     if check is None:
         return
     yield f"Checked by simulations of {check.length} with {check.seeds} other seeds:"
@@ -95,7 +95,7 @@ def _table(rows: Sequence[Row], show: int, said: str) -> Table:
     return Table([*heads, *figures], shown, note=note, sentence=said)
 
 
-def _chart(found: Advice, rows: Sequence[Row], said: str) -> Iterator[Chart]:
+def _chart(advice: Advice, rows: Sequence[Row], said: str) -> Iterator[Chart]:
     known = [row for row in rows if row["iteration_ms"] is not None]
     shown = known if len(known) <= MOST_DRAWN else [*known[: MOST_DRAWN - 1], known[-1]]
     if not shown:
@@ -108,7 +108,7 @@ def _chart(found: Advice, rows: Sequence[Row], said: str) -> Iterator[Chart]:
         "Time per iteration",
         drawing(Rows(names).height, _layers(shown, Rows(names)), zoom=("x",)),
         said,
-        f"Bars: intervals for {found.coverage:.0%} of run times.{isolated}{rest}",
+        f"Bars: intervals for {advice.coverage:.0%} of run times.{isolated}{rest}",
         rows,
         wide=True,
     )

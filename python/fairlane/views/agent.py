@@ -17,24 +17,26 @@ if TYPE_CHECKING:
 _TIME = "%Y-%m-%d %H:%M:%S"
 
 
-def status(found: "Status") -> View:
+def status(state: "Status") -> View:
     """What the agent does, the jobs that it knows with their levels, and its decisions."""
     levels: dict[str, list[str]] = {}
-    for one in (setting for setting in found.settings if setting.hosts):
-        levels.setdefault(one.job, []).append(str(one.level) if one.rank is None else f"{one.rank}: {one.level}")
+    for assigned in (setting for setting in state.settings if setting.hosts):
+        levels.setdefault(assigned.job, []).append(
+            str(assigned.level) if assigned.rank is None else f"{assigned.rank}: {assigned.level}"
+        )
     jobs = [
         {**job.written(), "nodes": shortened(job.nodes, 40), "level": ", ".join(levels.get(job.id, ())) or None}
-        for job in found.jobs.values()
+        for job in state.jobs.values()
     ]
     shown = columns(id="job", name="name", account="account", partition="partition", nodes="nodes", level="level")
-    decisions = [_decision(entry) for entry in found.decisions]
+    decisions = [_decision(entry) for entry in state.decisions]
     heads = columns(id="no.", at="at", kind="kind", state="state", settings="settings", gain="predicted gain")
     reason = Column("reason", "reason", left=True, wrap=True, width=60)
     about = f"{EMPTY}: the default level." if jobs else "No job is known."
     said = f"{plural(len(decisions), 'decision')}."
     return View(
         title="Agent",
-        headline=f"agent: {_state(found)}; backend {found.backend or 'none yet'}",
+        headline=f"agent: {_state(state)}; backend {state.backend or 'none yet'}",
         facts=[],
         parts=[
             Table(shown, jobs, "Jobs", about, sentence=f"{plural(len(jobs), 'job')}."),
@@ -45,22 +47,24 @@ def status(found: "Status") -> View:
     )
 
 
-def _state(found: "Status") -> str:
-    if found.runs:
-        return f"runs as process {found.pid} since {_when(found.started)}; {found.doing}"
-    return "does not run" + (f"; at {_when(found.at)} it said: {found.doing}" if found.at else "")
+def _state(status: "Status") -> str:
+    if status.runs:
+        return f"runs as process {status.pid} since {_when(status.started)}; {status.doing}"
+    return "does not run" + (f"; at {_when(status.at)} it said: {status.doing}" if status.at else "")
 
 
 def _decision(entry: "Entry") -> dict[str, Any]:
     named = (
-        (one.job if one.rank is None else f"{one.job}.{one.rank}", one.level) for one in entry.settings if one.hosts
+        (setting.job if setting.rank is None else f"{setting.job}.{setting.rank}", setting.level)
+        for setting in entry.settings
+        if setting.hosts
     )
     levels = ", ".join(f"{name}: {level}" for name, level in named) or "none"
     gain = None if entry.gain is None else change_in_words(entry.gain)
     reason = f"{entry.reason}; {entry.error}" if entry.error else entry.reason
     state = f"{entry.state} (dry run)" if entry.backend == "dry_run" else entry.state
-    found = {"id": entry.id, "at": _when(entry.at), "kind": entry.kind, "state": state}
-    return found | {"settings": levels, "gain": gain, "reason": reason}
+    decision = {"id": entry.id, "at": _when(entry.at), "kind": entry.kind, "state": state}
+    return decision | {"settings": levels, "gain": gain, "reason": reason}
 
 
 def steps(decision: int, every: Iterable[Row]) -> Table:
@@ -75,25 +79,27 @@ def _when(at: float | None) -> str:
     return EMPTY if at is None else datetime.fromtimestamp(at).astimezone().strftime(_TIME)
 
 
-def progress(found: "Snapshot", rates: Mapping["Key", float]) -> View:
+def progress(snapshot: "Snapshot", rates: Mapping["Key", float]) -> View:
     """How far the processes of this machine are, and how many marks per second they make."""
     rows = [
         {
-            "job": one.job,
-            "rank": str(one.rank),
-            "pid": str(one.pid),
-            "user": str(one.user),
-            "marks": f"{one.marks:.6g}" if one.marks % 1 else f"{one.marks:.0f}",
-            "rate": f"{rates[key]:.4g}" if (key := (one.job, one.rank)) in rates else None,
+            "job": process.job,
+            "rank": str(process.rank),
+            "pid": str(process.pid),
+            "user": str(process.user),
+            "marks": f"{process.marks:.6g}" if process.marks % 1 else f"{process.marks:.0f}",
+            "rate": f"{rates[key]:.4g}" if (key := (process.job, process.rank)) in rates else None,
         }
-        for one in found.processes
+        for process in snapshot.processes
     ]
     shown = columns(job="job", rank="rank", pid="process", user="user", marks="marks", rate="marks/s")
-    said = f"{plural(len(rows), 'process', 'processes')} on {found.host}" if rows else "No process marks its progress"
+    said = (
+        f"{plural(len(rows), 'process', 'processes')} on {snapshot.host}" if rows else "No process marks its progress"
+    )
     return View(
-        title=f"Progress on {found.host}",
+        title=f"Progress on {snapshot.host}",
         headline=said,
         facts=[],
         parts=[Table(shown, rows, sentence=f"{said}.")],
-        remarks=[f"{one.file}: {one.reason}" for one in found.skipped],
+        remarks=[f"{process.file}: {process.reason}" for process in snapshot.skipped],
     )

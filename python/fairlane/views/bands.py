@@ -142,20 +142,20 @@ def _band(row: Row) -> dict[str, Any]:
 
 def _dots(row: Row, result: int, results: int) -> Iterator[dict[str, Any]]:
     unit = unit_of(row["number"])
-    known = [one for one in _replicates(row) if one["value"] is not None]
-    for at, one in enumerate(known):
-        x = place(one["value"], one["low"], one["high"], unit)
+    known = [replicate for replicate in _replicates(row) if replicate["value"] is not None]
+    for at, replicate in enumerate(known):
+        x = place(replicate["value"], replicate["low"], replicate["high"], unit)
         shift = (at / (len(known) - 1) - 0.5) * 2 * _SPREAD if len(known) > 1 else 0.0
         beyond = "left" if x < LEFT else "right" if x > RIGHT else row["result"] if result else "inside"
         yield {
-            **one,
+            **replicate,
             "line": row["line"],
             "key": row["key"],
             "place": min(max(x, LEFT), RIGHT),
             "shift": shift / results + ((result + 0.5) / results - 0.5) * 0.7,
             "shape": beyond,
-            "holds": _WITHIN if one["in_band"] else _OUTSIDE,
-            "first": one["replicate"] == 1 and results == 1,
+            "holds": _WITHIN if replicate["in_band"] else _OUTSIDE,
+            "first": replicate["replicate"] == 1 and results == 1,
         }
 
 

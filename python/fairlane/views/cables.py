@@ -65,8 +65,8 @@ def _remarks(survey: Cables) -> Iterator[str]:
     ranking, runs, jobs = survey.ranking, survey.runs, survey.jobs
     yield from survey.repeated()
     if survey.alike:
-        words = "the difference of the greatest slowdowns, paired by seed, is 0, or its interval contains 0"
-        yield f"{survey.alike} of {ranking.height - 1} others cannot be distinguished from the first: {words}."
+        condition = "the difference of the greatest slowdowns, paired by seed, is 0, or its interval contains 0"
+        yield f"{survey.alike} of {ranking.height - 1} others cannot be distinguished from the first: {condition}."
     routings = runs["routing"].drop_nulls().unique().sort().to_list()
     if routings:
         yield f"Routes afterwards: {', '.join(routings)}."
@@ -163,16 +163,16 @@ def _charts(surveys: Mapping[str, Cables]) -> Iterator[Chart]:
         return
     parts = first.ranking["part"].head(MOST).to_list()
     names, rows = _drawn(surveys)
-    own = [row for row in rows if row["part"] in parts]
-    axis = Axis.of([1.0, *ends_of(own, "slowdown")], "Slowdown against the unbroken fork", zero=False)
-    harm = _MARKS if any(row["state"] for row in own) else ""
+    of_parts = [row for row in rows if row["part"] in parts]
+    axis = Axis.of([1.0, *ends_of(of_parts, "slowdown")], "Slowdown against the unbroken fork", zero=False)
+    harm = _MARKS if any(row["state"] for row in of_parts) else ""
     shapes = f" Circles, squares, triangles: {listed(list(surveys))}." if len(surveys) > 1 else ""
     height = len(parts) * max(26, 9 * len(names) * len(surveys))
     data = [row for row in rows if row["name"] != _OTHERS]
     yield Chart(
         "slowdowns",
         f"Slowdown by failure: the most critical {first.whats}",
-        layers(height, *_critical(surveys, parts, names, own, axis), zoom=("x",)),
+        layers(height, *_critical(surveys, parts, names, of_parts, axis), zoom=("x",)),
         f"{'; '.join(lines_of(surveys, Cables.headline))}.",
         f"Means over seeds. Bars: {COVERAGE:.0%} intervals.{harm}{shapes}",
         data,
@@ -242,9 +242,9 @@ def _distribution(
     steps: list[dict[str, Any]] = []
     for name in names:
         for survey in surveys:
-            own = [row["slowdown"] for row in rows if (row["name"], row["survey"]) == (name, survey)]
-            known = sorted(value for value in own if value is not None)
-            shares = [at / len(own) for at in range(1, len(known) + 1)]
+            slowdowns = [row["slowdown"] for row in rows if (row["name"], row["survey"]) == (name, survey)]
+            known = sorted(value for value in slowdowns if value is not None)
+            shares = [at / len(slowdowns) for at in range(1, len(known) + 1)]
             ends = [(axis.low, 0.0), *zip(known, shares, strict=True), *([(axis.high, shares[-1])] if shares else [])]
             steps += [{"name": name, "survey": survey, "slowdown": value, "share": share} for value, share in ends]
     share = Axis.of([0.0, 1.0], f"Share of {next(iter(surveys.values())).whats}", "share", scale="linear")

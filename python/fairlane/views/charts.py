@@ -159,10 +159,10 @@ class Axis:
             return Undefined
         if self.kind == "time" or not self.log:
             return f"format(datum.value / {self.factor}, '{NUMBERS}')"
-        found = "''"
+        expression = "''"
         for size, unit in _DURATIONS.items():
-            found = f"datum.value >= {size} ? format(datum.value / {size}, '{NUMBERS}') + ' {unit}' : {found}"
-        return found
+            expression = f"datum.value >= {size} ? format(datum.value / {size}, '{NUMBERS}') + ' {unit}' : {expression}"
+        return expression
 
     def x(self, field: str) -> altair.X:
         """The horizontal channel of a field on this axis."""
@@ -239,9 +239,9 @@ def _with(of: Layer, *parameters: altair.Parameter) -> Layer:
     if isinstance(of, altair.Chart) or not parameters:
         return of.add_params(*parameters)
     *below, top = cast("list[Layer]", of.layer)
-    found = stacked(*below, _with(top, *parameters))
-    found.data = of.data  # of all layers
-    return found
+    layer = stacked(*below, _with(top, *parameters))
+    layer.data = of.data  # of all layers
+    return layer
 
 
 def colour(
@@ -313,9 +313,9 @@ def long(table: pl.DataFrame, measures: Mapping[str, str], ends: Sequence[str] =
     return pl.concat(
         [
             table.drop_nulls(key).select(
-                others, pl.lit(words).alias("of"), *(pl.col(f"{key}{end}").alias(f"value{end}") for end in ends)
+                others, pl.lit(label).alias("of"), *(pl.col(f"{key}{end}").alias(f"value{end}") for end in ends)
             )
-            for key, words in measures.items()
+            for key, label in measures.items()
         ]
     )
 

@@ -12,28 +12,28 @@ _MOST_KEYS = 8
 _OVER = {"iterations": "other iterations on the same hosts", "placement": "placements", "seed": "seeds"}
 
 
-def view(found: Comparison) -> View:
+def view(comparison: Comparison) -> View:
     """The changes of jobs from the first to the second result."""
-    facts = [f"A: {found.first.name}", f"B: {found.second.name}"]
-    if (mean := found.overall) is not None:
+    facts = [f"A: {comparison.first.name}", f"B: {comparison.second.name}"]
+    if (mean := comparison.overall) is not None:
         shown = with_half_width(mean.value, mean.low, mean.high, change)
-        facts.append(f"Mean of all jobs over {_OVER[found.replicates]}: {shown}")
+        facts.append(f"Mean of all jobs over {_OVER[comparison.replicates]}: {shown}")
     return View(
-        title=f"{found.second.name} against {found.first.name}",
-        headline=summary(found),
+        title=f"{comparison.second.name} against {comparison.first.name}",
+        headline=summary(comparison),
         facts=facts,
-        parts=[_table(found)],
-        remarks=list(_notes(found)),
+        parts=[_table(comparison)],
+        remarks=list(_notes(comparison)),
     )
 
 
-def _table(found: Comparison) -> Table:
+def _table(comparison: Comparison) -> Table:
     several = [
         Column(name, name, left=True)
         for name in ("condition", "treatment")
-        if found.table[name].null_count() < found.table.height
+        if comparison.table[name].null_count() < comparison.table.height
     ]
-    latencies = (found.table["of"] == LATENCY).any()
+    latencies = (comparison.table["of"] == LATENCY).any()
     of = "time per\niteration, or latency" if latencies else "time per\niteration"
     shown = [
         *several,
@@ -43,10 +43,10 @@ def _table(found: Comparison) -> Table:
         Column("change", Estimated("change", _change)),
         Column("verdict", _verdict, left=True),
     ]
-    about = f"Change of throughput, B against A. ±: 95% interval over {_OVER[found.replicates]}."
+    about = f"Change of throughput, B against A. ±: 95% interval over {_OVER[comparison.replicates]}."
     if latencies:
         about += " Of jobs without iterations: mean message latency; positive where it is lower in B."
-    return Table(shown, found.table.to_dicts(), note=about, sentence=summary(found))
+    return Table(shown, comparison.table.to_dicts(), note=about, sentence=summary(comparison))
 
 
 def _change(row: Row) -> str:
@@ -61,22 +61,22 @@ def _verdict(row: Row) -> str | None:
     return (better if row["change"] > 0 else worse) if row["beyond_noise"] else "within noise"
 
 
-def _notes(found: Comparison) -> Iterator[str]:
+def _notes(comparison: Comparison) -> Iterator[str]:
     """What limits the comparison."""
-    if found.differs:
-        yield f"The scenarios differ in {_several(found.differs)}."
-    if found.points is not None and found.points[0] < max(found.points):
-        common, first, second = found.points
+    if comparison.differs:
+        yield f"The scenarios differ in {_several(comparison.differs)}."
+    if comparison.points is not None and comparison.points[0] < max(comparison.points):
+        common, first, second = comparison.points
         yield f"Compared at the {plural(common, 'point')} that both have; A has {first}, B {second}."
-    if found.without:
-        yield f"Nothing to compare, no iterations or messages in common: {listed(found.without)}."
-    if found.moved:
-        words = f"On other hosts in B: {listed(found.moved)}. What other placements would give is not part of"
-        yield f"{words} the intervals; two studies with several placements would show it."
-    if found.only_in_one:
-        yield f"Only in one of the two: {listed(found.only_in_one)}."
-    if found.failed:
-        yield f"Failed in one of the two, and not compared: {listed(found.failed)}."
+    if comparison.without:
+        yield f"Nothing to compare, no iterations or messages in common: {listed(comparison.without)}."
+    if comparison.moved:
+        moved = f"On other hosts in B: {listed(comparison.moved)}. What other placements would give is not part of"
+        yield f"{moved} the intervals; two studies with several placements would show it."
+    if comparison.only_in_one:
+        yield f"Only in one of the two: {listed(comparison.only_in_one)}."
+    if comparison.failed:
+        yield f"Failed in one of the two, and not compared: {listed(comparison.failed)}."
 
 
 def _several(keys: Sequence[str]) -> str:

@@ -107,18 +107,18 @@ def _totals(outcomes: Sequence[Outcome]) -> Table:
 def _by_time(last: Outcome, job: str) -> Estimate | None:
     """The change of throughput over the iterations that a job completed treated and by default, online."""
     runs = [last.reached[run].get(job) for run in ("treated", "default")]
-    found = common(runs[0], runs[1], warm_up=False) if runs[0] and runs[1] else None
-    return found.estimate if found else None
+    paired = common(runs[0], runs[1], warm_up=False) if runs[0] and runs[1] else None
+    return paired.estimate if paired else None
 
 
 def _by_period(outcomes: Sequence[Outcome], job: str) -> Estimate | None:
     """The change of iterations, where the job was there in the same periods, each a simulation of its own."""
     pairs = [(outcome.treated.jobs.get(job), outcome.default and outcome.default.jobs.get(job)) for outcome in outcomes]
-    there = [(own, other) for own, other in pairs if own or other]
-    if not all(own and other and own.seconds == other.seconds for own, other in there):
+    there = [(mine, other) for mine, other in pairs if mine or other]
+    if not all(mine and other and mine.seconds == other.seconds for mine, other in there):
         return None
-    done = [(own.done, other.done) for own, other in there if own and other]
-    return ratio_change([own for own, _ in done], [other for _, other in done], skip=0)
+    done = [(mine.done, other.done) for mine, other in there if mine and other]
+    return ratio_change([mine for mine, _ in done], [other for _, other in done], skip=0)
 
 
 def _total(works: Iterable[Work], job: str) -> JobWork:

@@ -67,8 +67,8 @@ def view(links: Sequence[HotLink], jobs: Collection[str], roots: Sequence[Root] 
 def _shared(links: Sequence[HotLink]) -> Iterator[str]:
     """Links on routes of several jobs, and links with traffic of none."""
     shared = sum(len(link.jobs) > 1 and link.role != "host" for link in links)
-    words = f"{plural(shared, 'link')} between switches with counters are on routes of several jobs"
-    yield f"{words}; routes are those of the fabric's tables, or up/down."
+    links_between = f"{plural(shared, 'link')} between switches with counters are on routes of several jobs"
+    yield f"{links_between}; routes are those of the fabric's tables, or up/down."
     used = [link for link in links if link.sent_bytes]
     without = sum(not link.jobs for link in used)
     yield f"Links with traffic that none of these jobs can cause: {without:,} of {len(used):,}."

@@ -42,8 +42,8 @@ def described(fabric: FabricDescription) -> View:
             Table(shown, links, "Links", sentence=f"{total:,} links of {plural(len(links), 'class', 'classes')}."),
         ],
         remarks=[
-            *(f"Exception: {words}" for words in fabric.exceptions),
-            *(f"Warning: {words}" for words in fabric.coverage.warnings),
+            *(f"Exception: {line}" for line in fabric.exceptions),
+            *(f"Warning: {line}" for line in fabric.coverage.warnings),
         ],
     )
 
@@ -100,8 +100,8 @@ def lanes_text(pairs: Iterable[tuple[str, int]]) -> str:
 def _adapters(fabric: FabricDescription) -> str:
     if len(fabric.adapters) == 1:
         return f", {fabric.rails} adapters each" if fabric.rails > 1 else ""
-    words = ", ".join(f"{hosts} with {plural(count, 'adapter')}" for count, hosts in fabric.adapters.items())
-    return f": {words}"
+    counts = ", ".join(f"{hosts} with {plural(count, 'adapter')}" for count, hosts in fabric.adapters.items())
+    return f": {counts}"
 
 
 def _rate(bandwidth: int) -> str:
@@ -120,71 +120,71 @@ def _layout(fabric: FabricDescription) -> str:
     if plan["kind"] == "groups":
         size, row = plan["switches"], plan["row"]
         grid = f" ({row} x {size // row})" if row != size else ""
-        words = f"{switches // size} groups of {size}{grid}"
-        return f"{words}; {levels}" if len(fabric.switches) > 1 else words
+        groups = f"{switches // size} groups of {size}{grid}"
+        return f"{groups}; {levels}" if len(fabric.switches) > 1 else groups
     return levels
 
 
-def surveyed(found: Survey, file: str) -> View:
+def surveyed(survey: Survey, file: str) -> View:
     """What the file of a real fabric has, and what is out of order in it."""
     return View(
         title=f"{file}: fabric",
-        headline=f"{plural(found.hosts, 'host')}, {plural(found.switches, 'switch', 'switches')}, {found.tree}",
+        headline=f"{plural(survey.hosts, 'host')}, {plural(survey.switches, 'switch', 'switches')}, {survey.tree}",
         facts=[],
-        parts=[terms(dict(_survey(found)), "Fabric", sentence=f"{plural(found.cables, 'cable')}.")],
-        remarks=[f"Anomaly: {words}" for words in found.anomalies],
+        parts=[terms(dict(_survey(survey)), "Fabric", sentence=f"{plural(survey.cables, 'cable')}.")],
+        remarks=[f"Anomaly: {line}" for line in survey.anomalies],
     )
 
 
-def _survey(found: Survey) -> Iterator[tuple[str, str]]:
-    cables = sum(count * hosts for count, hosts in found.adapters.items())
-    yield "hosts", f"{found.hosts}{f', with {cables} adapter ports' if cables > found.hosts else ''}"
-    if set(found.adapters) != {1}:
-        rails = ", ".join(f"{hosts} x {count}" for count, hosts in found.adapters.items())
+def _survey(survey: Survey) -> Iterator[tuple[str, str]]:
+    cables = sum(count * hosts for count, hosts in survey.adapters.items())
+    yield "hosts", f"{survey.hosts}{f', with {cables} adapter ports' if cables > survey.hosts else ''}"
+    if set(survey.adapters) != {1}:
+        rails = ", ".join(f"{hosts} x {count}" for count, hosts in survey.adapters.items())
         yield "rails", f"{rails} (hosts x cables of each)"
-    yield "switches", str(found.switches)
-    kinds = ", ".join(f"{count} {kind}" for kind, count in found.kinds.items())
-    yield "cables", f"{found.cables}: {kinds}"
-    yield "shape", found.tree
-    for level, names in found.levels.items():
+    yield "switches", str(survey.switches)
+    kinds = ", ".join(f"{count} {kind}" for kind, count in survey.kinds.items())
+    yield "cables", f"{survey.cables}: {kinds}"
+    yield "shape", survey.tree
+    for level, names in survey.levels.items():
         yield f"level {level}", f"{len(names)}: {some(names, _MOST_NAMES)}"
-    counts = Counter(found.hosts_per_leaf.values())
+    counts = Counter(survey.hosts_per_leaf.values())
     leaves = ", ".join(f"{count} x {hosts}" for hosts, count in sorted(counts.items(), reverse=True))
     yield "hosts per leaf", f"{leaves} (leaves x hosts)"
-    if found.oversubscription:
-        least, most = min(found.oversubscription.values()), max(found.oversubscription.values())
+    if survey.oversubscription:
+        least, most = min(survey.oversubscription.values()), max(survey.oversubscription.values())
         range_ = f"{least:.2f} : 1" if f"{least:.2f}" == f"{most:.2f}" else f"{least:.2f} : 1 to {most:.2f} : 1"
         yield "oversubscription", f"{range_} (bandwidth of leaves to hosts : to switches)"
-    yield "anomalies", str(len(found.anomalies) or "none")
+    yield "anomalies", str(len(survey.anomalies) or "none")
 
 
-def compared(found: Comparison, first: str, second: str) -> View:
+def compared(comparison: Comparison, first: str, second: str) -> View:
     """Two fabrics of as many switches, cable by cable."""
-    as_many = _of(found.switches_with_as_many_hosts, found)
+    as_many = _of(comparison.switches_with_as_many_hosts, comparison)
     sides = columns(first="first", second="second")
     same = Column("same", "same", note="same: between the same two switches")
-    rows = found.classes.to_dicts()
+    rows = comparison.classes.to_dicts()
     cables = sum(row["same"] for row in rows)
     table = Table(
         [Column("class", "class"), *sides, same], rows, "Cables between switches", sentence=f"{cables:,} are the same."
     )
     return View(
         title="Two fabrics",
-        headline=f"{found.hosts[0]:,} and {found.hosts[1]:,} hosts; {as_many} have equally many",
+        headline=f"{comparison.hosts[0]:,} and {comparison.hosts[1]:,} hosts; {as_many} have equally many",
         facts=[f"first: {first}", f"second: {second}"],
-        parts=[table, *_pairs(found.groups)],
-        remarks=[*_port_lines(found), *_group_lines(found.groups)],
+        parts=[table, *_pairs(comparison.groups)],
+        remarks=[*_port_lines(comparison), *_group_lines(comparison.groups)],
     )
 
 
-def _of(count: int, found: Comparison) -> str:
-    return f"{count:,} of {plural(found.switches, 'switch', 'switches')}"
+def _of(count: int, comparison: Comparison) -> str:
+    return f"{count:,} of {plural(comparison.switches, 'switch', 'switches')}"
 
 
-def _port_lines(found: Comparison) -> Iterator[str]:
-    for name, alike in found.alike.iter_rows():
-        ports = (_ports(found.ports, name, side) for side in ("first", "second"))
-        yield f"Ports of class {name}: {'; '.join(ports)}; equally many at {_of(alike, found)}."
+def _port_lines(comparison: Comparison) -> Iterator[str]:
+    for name, alike in comparison.alike.iter_rows():
+        ports = (_ports(comparison.ports, name, side) for side in ("first", "second"))
+        yield f"Ports of class {name}: {'; '.join(ports)}; equally many at {_of(alike, comparison)}."
 
 
 def _ports(table: pl.DataFrame, name: str, side: str) -> str:

@@ -28,7 +28,7 @@ _LOWEST = 0.8
 
 def view(benchmarks: Mapping[str, Gpcnet]) -> View:
     """One benchmark, or several against each other."""
-    rows = [{"benchmark": name, **row} for name, one in benchmarks.items() for row in written(one)]
+    rows = [{"benchmark": name, **row} for name, benchmark in benchmarks.items() for row in written(benchmark)]
     return View(
         title=title_of(benchmarks, "GPCNeT"),
         headline="\n".join(lines_of(benchmarks, Gpcnet.headline)),
@@ -87,7 +87,7 @@ def _tables(benchmarks: Mapping[str, Gpcnet], rows: Sequence[Row]) -> Iterator[T
     for key, title in _TABLES.items():
         shown = [*naming(benchmarks, "benchmark"), *_NAME, _column("Avg", key), _column("99%", f"{key}_p99")]
         shown += [] if key == "impact" else [Column("Units", "unit", left=True)]
-        trials = together(benchmarks, "benchmark", lambda one: one.trials)
+        trials = together(benchmarks, "benchmark", lambda benchmark: benchmark.trials)
         yield Table(shown, rows, title, sentence=_worst(rows, key), data=trials)
 
 

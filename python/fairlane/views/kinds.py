@@ -120,16 +120,16 @@ def view_of(every: Sequence[Results], names: Sequence[str] = (), **options: Any)
     """
     from altair.utils.schemapi import debug_mode
 
-    kinds = {type(one): KINDS.get(type(one)) for one in every}
+    kinds = {type(results): KINDS.get(type(results)) for results in every}
     if len(kinds) > 1 or None in kinds.values():
-        words = [kind.words if kind else of.__name__ for of, kind in kinds.items()]
+        named = [kind.words if kind else of.__name__ for of, kind in kinds.items()]
         allowed = f"results of one of these kinds: {', '.join(kind.words for kind in KINDS.values())}"
-        raise ScenarioError(Problem("RESULTS", f"are {' and '.join(words)}", allowed=allowed))
+        raise ScenarioError(Problem("RESULTS", f"are {' and '.join(named)}", allowed=allowed))
     (kind,) = kinds.values()
     assert kind is not None, "invariant: there is one"
     with debug_mode(False):  # specifications of fairlane's own are checked by its tests
-        found: View = resolve_name(f"fairlane.views.{kind.module}:view")(_named(every, names), **options)
-    return found
+        made: View = resolve_name(f"fairlane.views.{kind.module}:view")(_named(every, names), **options)
+    return made
 
 
 def _named(every: Sequence[Results], given: Sequence[str]) -> dict[str, Results]:
@@ -138,7 +138,7 @@ def _named(every: Sequence[Results], given: Sequence[str]) -> dict[str, Results]
     A folder that is given several times has a number, too.
     """
     names = list(given)
-    folders = [one.folder.resolve() if one.folder else None for one in every]
+    folders = [results.folder.resolve() if results.folder else None for results in every]
     for depth in range(1, 9):
         if len(set(names)) == len(every):
             break
@@ -204,10 +204,10 @@ def shown(view: "View", known: Collection[str], name: str | None = None) -> Any:
     from fairlane.colours import LIGHT
     from fairlane.views.picture import figure
 
-    found = _chosen(view, known, [name] if name else ()) or view.pictures
-    if not found:
+    pictures = _chosen(view, known, [name] if name else ()) or view.pictures
+    if not pictures:
         raise ScenarioError(nothing_in(name or "figure"))
-    spec = {**figure(view, next(iter(found.values()))), "config": config(LIGHT)}
+    spec = {**figure(view, next(iter(pictures.values()))), "config": config(LIGHT)}
     return altair.VConcatChart.from_dict(spec, validate=False)
 
 

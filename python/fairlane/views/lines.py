@@ -22,11 +22,11 @@ def checked_scenario(loaded: Scenario, resolved: Resolved, facts: Mapping[str, A
     yield str(loaded)
     yield f"  {lanes_text(facts['virtual_lanes'])}"
     yield f"  routes: {routes_text(facts['coverage'])}"
-    yield from (f"  warning: {words}" for words in facts["coverage"].warnings)
+    yield from (f"  warning: {line}" for line in facts["coverage"].warnings)
     if loaded.model:
         keys = (f"{key} = {value}" for key, value in loaded.applied.keys.items())
         yield f"  model {loaded.model} sets: {', '.join(keys)}"
-        yield from (f"  unlike {loaded.model}: {words}" for words in loaded.applied.differs)
+        yield from (f"  unlike {loaded.model}: {line}" for line in loaded.applied.differs)
     if resolved.estimate is not None:
         yield f"  {resolved.estimate}"
     for job in facts["jobs"]:
@@ -45,8 +45,8 @@ def checked_study(loaded: "Study", cost: "Cost", facts: Mapping[str, Any]) -> It
 def _code(facts: Mapping[str, Any]) -> Iterator[str]:
     """The code that an input names, and that of plug-ins."""
     waiting = "it has not run and is not checked without --allow-code"
-    yield from (f"  names code: {one}; {waiting}" for one in facts["code"])
-    yield from (f"  runs code: {one}" for one in facts["plugins"])
+    yield from (f"  names code: {name}; {waiting}" for name in facts["code"])
+    yield from (f"  runs code: {name}" for name in facts["plugins"])
 
 
 _PROFILE = {
@@ -74,14 +74,14 @@ def times_of_run(run: Run) -> Iterator[str]:
         yield Faint(f"Engine, co-run {wall_time(spent.engine_s)}: {speed}")
 
 
-def times_of_study(found: Mapping[str, float]) -> Iterator[str]:
+def times_of_study(times: Mapping[str, float]) -> Iterator[str]:
     """Where the time of a study went, summed over workers: the shares of its ``profile``."""
-    workers = plural(round(found["workers"]), "worker")
-    yield f"Where the time went: {seconds(found['wall'])}, of these {seconds(found['spent'])} with {workers}"
+    workers = plural(round(times["workers"]), "worker")
+    yield f"Where the time went: {seconds(times['wall'])}, of these {seconds(times['spent'])} with {workers}"
     for name, meaning in _PROFILE.items():
-        of = found["spent"] * found["workers"] if name in _OF_WORKERS else found["wall"]
-        share = percent(found[name] / of) if of else ""
-        yield f"  {name:<10}  {seconds(found[name]):>8}  {share:>6}  {meaning}"
+        of = times["spent"] * times["workers"] if name in _OF_WORKERS else times["wall"]
+        share = percent(times[name] / of) if of else ""
+        yield f"  {name:<10}  {seconds(times[name]):>8}  {share:>6}  {meaning}"
 
 
 def times_of_reproduction(runs: int, wall_s: float, cpu_s: float, *, stored: int, unused: int) -> Iterator[str]:
@@ -90,8 +90,8 @@ def times_of_reproduction(runs: int, wall_s: float, cpu_s: float, *, stored: int
     if stored:
         yield f"{stored - unused} of them were stored already."
     if unused:
-        words = "not used: of other settings, or computed by another version of the simulator"
-        yield f"{unused} stored runs are {words}."
+        reason = "not used: of other settings, or computed by another version of the simulator"
+        yield f"{unused} stored runs are {reason}."
 
 
 def answer_table(frame: pl.DataFrame) -> Table:

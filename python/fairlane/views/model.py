@@ -113,10 +113,10 @@ class View:
     @property
     def pictures(self) -> dict[str, list[Chart]]:
         """The charts of each picture, from top to bottom."""
-        found: dict[str, list[Chart]] = {}
+        by_picture: dict[str, list[Chart]] = {}
         for chart in self.charts:
-            found.setdefault(chart.picture or chart.name, []).append(chart)
-        return found
+            by_picture.setdefault(chart.picture or chart.name, []).append(chart)
+        return by_picture
 
 
 def scenario_of(results: Results) -> str:
@@ -129,34 +129,36 @@ def title_of(every: Mapping[str, Results], what: str) -> str:
     return f"{', '.join(dict.fromkeys(map(scenario_of, every.values())))}: {what}"
 
 
-def lines_of(every: Mapping[str, _R], words: Callable[[_R], str]) -> list[str]:
+def lines_of(every: Mapping[str, _R], line: Callable[[_R], str]) -> list[str]:
     """A line for each of the results, which names it if there are several."""
-    return [f"{name}: {words(one)}" if len(every) > 1 else words(one) for name, one in every.items()]
+    return [f"{name}: {line(results)}" if len(every) > 1 else line(results) for name, results in every.items()]
 
 
-def sentences_of(every: Mapping[str, _R], words: Callable[[_R], str]) -> str:
+def sentences_of(every: Mapping[str, _R], sentence: Callable[[_R], str]) -> str:
     """The same as sentences, a line each."""
-    return "\n".join(f"{line}." for line in lines_of(every, words))
+    return "\n".join(f"{line}." for line in lines_of(every, sentence))
 
 
-def remarks_of(every: Mapping[str, _R], words: Callable[[_R], Iterable[str]]) -> list[str]:
+def remarks_of(every: Mapping[str, _R], remarks: Callable[[_R], Iterable[str]]) -> list[str]:
     """Sentences on each of the results, which name it if there are several."""
-    return [f"{name}: {line}" if len(every) > 1 else line for name, one in every.items() for line in words(one)]
+    return [
+        f"{name}: {line}" if len(every) > 1 else line for name, results in every.items() for line in remarks(results)
+    ]
 
 
 def together(every: Mapping[str, _R], key: str, table: Callable[[_R], pl.DataFrame]) -> pl.DataFrame:
     """A table of each of the results as one, with their names as the column ``key``."""
     import polars as pl
 
-    return pl.concat([table(one).select(pl.lit(name).alias(key), pl.all()) for name, one in every.items()])
+    return pl.concat([table(results).select(pl.lit(name).alias(key), pl.all()) for name, results in every.items()])
 
 
 def provenance_of(every: Mapping[str, Results]) -> dict[str, dict[str, object]]:
     """Where results come from: their folder, and what their ``meta`` says."""
-    found: dict[str, dict[str, object]] = {}
-    for name, one in every.items():
-        meta = {key: value for key, value in one.meta.items() if not isinstance(value, dict)}  # type: ignore[attr-defined]
+    terms_by_name: dict[str, dict[str, object]] = {}
+    for name, results in every.items():
+        meta = {key: value for key, value in results.meta.items() if not isinstance(value, dict)}  # type: ignore[attr-defined]
         lists = {key: ", ".join(map(str, value)) if isinstance(value, list) else value for key, value in meta.items()}
-        terms = {"folder": one.folder, "scenario": scenario_of(one), **lists}
-        found[name] = {term.replace("_", " "): value for term, value in terms.items()}
-    return found
+        terms = {"folder": results.folder, "scenario": scenario_of(results), **lists}
+        terms_by_name[name] = {term.replace("_", " "): value for term, value in terms.items()}
+    return terms_by_name

@@ -18,12 +18,12 @@ def names_listed(kind: str, known: Mapping[str, Entry]) -> Iterator[str]:
         yield f"  {name:{width}}  {entry.origin:{where}}  {entry.summary}"
 
 
-def described(found: Entry, *, simulator: bool) -> Iterator[str]:
+def described(entry: Entry, *, simulator: bool) -> Iterator[str]:
     """What a name stands for, and its parameters as in the reference, without Markdown's signs."""
-    yield f"{found.name} ({found.origin}): {found.summary}"
-    if found.routing:
-        yield f"usual routing: {found.routing}"
-    rows = list(keys_of(editor_schema(found.schema, found.schema) if simulator else found.schema))
+    yield f"{entry.name} ({entry.origin}): {entry.summary}"
+    if entry.routing:
+        yield f"usual routing: {entry.routing}"
+    rows = list(keys_of(editor_schema(entry.schema, entry.schema) if simulator else entry.schema))
     if not rows:
         yield "no parameters"
     for row in rows:

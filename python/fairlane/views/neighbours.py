@@ -13,42 +13,51 @@ _ROUNDED = 0.005  # of a slowdown or of a waiting time: smaller harm is none in 
 _TWO = fixed(2)
 
 
-def view(found: Neighbours, show: int) -> View:
+def view(neighbours: Neighbours, show: int) -> View:
     """What ``advise --allocations`` shows: the first ``show`` rows of each table."""
-    count = len(found.jobs)
-    shared = len({frozenset((pair.victim, pair.aggressor)) for pair in found.pairs})
-    hurt = sum(_harms(pair.harm) for pair in found.pairs)
+    count = len(neighbours.jobs)
+    shared = len({frozenset((pair.victim, pair.aggressor)) for pair in neighbours.pairs})
+    hurt = sum(_harms(pair.harm) for pair in neighbours.pairs)
     return View(
-        title=f"Neighbours at moment {found.moment}",
+        title=f"Neighbours at moment {neighbours.moment}",
         headline=f"{shared:,} of {count * (count - 1) // 2:,} pairs of jobs share cables; in {hurt:,} of "
         f"{2 * shared:,} directions one slows down the other or adds at least 0.01 packets to its waiting.",
-        facts=list(_facts(found)),
-        parts=[_cables(found, show), _pairs(found, show), _moves(found, show)] if found.pairs else [],
+        facts=list(_facts(neighbours)),
+        parts=[_cables(neighbours, show), _pairs(neighbours, show), _moves(neighbours, show)]
+        if neighbours.pairs
+        else [],
         remarks=[
-            f"Assumed: every node sends {found.load:.0%} of its bandwidth, in equal parts to all other nodes of its "
-            "job, on minimal paths that are spread evenly.",
+            f"Assumed: every node sends {neighbours.load:.0%} of its bandwidth, in equal parts to all other nodes "
+            "of its job, on minimal paths that are spread evenly.",
             "Estimated, not simulated; contention at receivers is left out.",
         ],
     )
 
 
-def _facts(found: Neighbours) -> Iterator[str]:
-    busy = sum(found.jobs.values())
-    left = f"{plural(found.left_out, 'job')} of the file left out" if found.left_out else "no job left out"
-    yield f"moment {found.moment}: {plural(len(found.jobs), 'job')} on {busy:,} of {found.nodes:,} nodes; {left}"
-    if found.outside:
-        names = shortened([node for nodes in found.outside.values() for node in nodes], 40)
-        yield f"{plural(len(found.outside), 'job')} on nodes that the map does not have: {names}"
+def _facts(neighbours: Neighbours) -> Iterator[str]:
+    busy = sum(neighbours.jobs.values())
+    left = f"{plural(neighbours.left_out, 'job')} of the file left out" if neighbours.left_out else "no job left out"
+    jobs = plural(len(neighbours.jobs), "job")
+    yield f"moment {neighbours.moment}: {jobs} on {busy:,} of {neighbours.nodes:,} nodes; {left}"
+    if neighbours.outside:
+        names = shortened([node for nodes in neighbours.outside.values() for node in nodes], 40)
+        yield f"{plural(len(neighbours.outside), 'job')} on nodes that the map does not have: {names}"
 
 
 def _harms(harm: Estimate) -> bool:
     return harm.slowdown >= 1 + _ROUNDED or harm.waiting >= 2 * _ROUNDED
 
 
-def _cables(found: Neighbours, show: int) -> Table:
+def _cables(neighbours: Neighbours, show: int) -> Table:
     rows = [
-        {"name": one.name, "cables": one.cables, "use": one.utilisation, "jobs": len(one.jobs), "most": _most(one.jobs)}
-        for one, _ in zip(found.cables(), range(show), strict=False)
+        {
+            "name": cable.name,
+            "cables": cable.cables,
+            "use": cable.utilisation,
+            "jobs": len(cable.jobs),
+            "most": _most(cable.jobs),
+        }
+        for cable, _ in zip(neighbours.cables(), range(show), strict=False)
     ]
     columns = [
         Column("cables", "name"),
@@ -65,9 +74,9 @@ def _most(jobs: dict[str, float]) -> str:
     return ", ".join(f"{name} ({_percent(part)})" for name, part in first)
 
 
-def _pairs(found: Neighbours, show: int) -> Table:
+def _pairs(neighbours: Neighbours, show: int) -> Table:
     def job(name: str) -> str:
-        return f"{name} ({found.jobs[name]})"
+        return f"{name} ({neighbours.jobs[name]})"
 
     rows: list[dict[str, Any]] = [
         {
@@ -78,7 +87,7 @@ def _pairs(found: Neighbours, show: int) -> Table:
             "slowdown": pair.harm.slowdown,
             "waiting": pair.harm.waiting,
         }
-        for pair in found.pairs[:show]
+        for pair in neighbours.pairs[:show]
     ]
     columns = [
         Column("victim (nodes)", "victim"),
@@ -91,7 +100,7 @@ def _pairs(found: Neighbours, show: int) -> Table:
     return Table(columns, rows, "Who is likely to hurt whom", sentence=f"{len(rows)} pairs.")
 
 
-def _moves(found: Neighbours, show: int) -> Table:
+def _moves(neighbours: Neighbours, show: int) -> Table:
     def both(harm: Estimate | None) -> str | None:
         return None if harm is None else f"{_TWO(harm.slowdown)}, {_TWO(harm.waiting)}"
 
@@ -106,7 +115,7 @@ def _moves(found: Neighbours, show: int) -> Table:
             "after": both(move.all_after),
             "place": shortened(move.place, 40) if move.place else "no better place",
         }
-        for move in found.moves[:show]
+        for move in neighbours.moves[:show]
     ]
     columns = [
         Column("victim", "victim"),

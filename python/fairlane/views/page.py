@@ -108,8 +108,8 @@ def json_in_html(data: Any) -> str:
 
 def _modules() -> str:
     """An import map of the modules of ``browser``, as data URLs: so they import each other in a file from disk."""
-    found = sorted((one for one in BROWSER.iterdir() if one.name.endswith(".js")), key=lambda one: one.name)
-    imports = {f"fairlane/{one.name.removesuffix('.js')}": _data_url(one.read_bytes()) for one in found}
+    files = sorted((file for file in BROWSER.iterdir() if file.name.endswith(".js")), key=lambda file: file.name)
+    imports = {f"fairlane/{file.name.removesuffix('.js')}": _data_url(file.read_bytes()) for file in files}
     return f'<script type="importmap">{json_in_html({"imports": imports})}</script>\n'
 
 

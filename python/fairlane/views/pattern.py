@@ -24,9 +24,9 @@ _UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
 Ints = npt.NDArray[np.int64]
 
 
-def view(found: Pattern, title: str) -> View:
+def view(pattern: Pattern, title: str) -> View:
     """A pattern, as of a trace or a workload, which ``title`` names."""
-    traffic, verdict = found.traffic, found.verdict
+    traffic, verdict = pattern.traffic, pattern.verdict
     unit = f", local unit of {plural(verdict.unit, 'rank')}" if verdict.unit else ""
     amount = f"{plural(int(traffic.messages.sum()), 'message')}, {data_size(int(traffic.total.sum()))}"
     return View(
@@ -36,20 +36,20 @@ def view(found: Pattern, title: str) -> View:
         parts=[
             _matrix(traffic, f"{plural(traffic.ranks, 'rank')}, {amount}."),
             _by_rank(traffic),
-            _evidence(found, amount),
+            _evidence(pattern, amount),
             *([_sizes(traffic)] if any(traffic.sizes.values()) else []),
         ],
     )
 
 
-def _evidence(found: Pattern, amount: str) -> Table:
-    lines = {"ranks": str(found.traffic.ranks), **_evidence_lines(found, amount)}
-    said = f"{percent(found.traffic.collective_share)} of the bytes are of collectives."
+def _evidence(pattern: Pattern, amount: str) -> Table:
+    lines = {"ranks": str(pattern.traffic.ranks), **_evidence_lines(pattern, amount)}
+    said = f"{percent(pattern.traffic.collective_share)} of the bytes are of collectives."
     return terms(lines, "Evidence", sentence=said)
 
 
-def _evidence_lines(found: Pattern, amount: str) -> dict[str, str]:
-    traffic, evidence, communities = found.traffic, found.evidence, found.communities
+def _evidence_lines(pattern: Pattern, amount: str) -> dict[str, str]:
+    traffic, evidence, communities = pattern.traffic, pattern.evidence, pattern.communities
     lines = {"messages": f"{amount}, {percent(traffic.collective_share)} of the bytes in collectives"}
     if evidence is None:
         return lines
@@ -117,8 +117,8 @@ def _blocks(total: Ints, side: int) -> Ints:
         return total
     padded = np.pad(total, [(0, -len(total) % side)] * 2)
     blocks = len(padded) // side
-    found: Ints = padded.reshape(blocks, side, blocks, side).sum(axis=(1, 3))
-    return found
+    sums: Ints = padded.reshape(blocks, side, blocks, side).sum(axis=(1, 3))
+    return sums
 
 
 def _cells(rows: Sequence[Row], ranks: int) -> Iterator[Layer]:

@@ -67,8 +67,8 @@ def _lines(text: str, letters: float) -> list[str]:
 def _specification(spec: Any, name: str) -> dict[str, Any]:
     """The specification of a chart. Altair gives charts that differ only in their data the same names."""
     text = to_json(spec.to_dict(validate=False)).decode()
-    found: dict[str, Any] = from_json(sub(r"\b(view|param)_[0-9a-f]+", rf"{name}_\g<0>", text))
-    return {key: value for key, value in found.items() if key not in ("$schema", "config")}
+    specification: dict[str, Any] = from_json(sub(r"\b(view|param)_[0-9a-f]+", rf"{name}_\g<0>", text))
+    return {key: value for key, value in specification.items() if key not in ("$schema", "config")}
 
 
 def _joined(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
@@ -105,16 +105,20 @@ def picture(view: View, charts: list[Chart], look: Look) -> bytes:
     spec = figure(view, charts)
     # Nothing is chosen or moved in a picture; filters need the names of their selections.
     text = to_json(spec)
-    spec["params"] = [one for one in spec["params"] if "select" not in one or text.count(one["name"].encode()) > 1]
+    spec["params"] = [
+        parameter
+        for parameter in spec["params"]
+        if "select" not in parameter or text.count(parameter["name"].encode()) > 1
+    ]
     return rendered(spec, look)
 
 
 def rendered(specification: dict[str, Any], look: Look) -> bytes:
     """The file of any specification of Vega-Lite, in the colours of a theme; a configuration of its own comes first."""
     _fonts()
-    own = config(THEMES[look.theme], background=not look.transparent)
-    own["axis"]["labelLimit"] = LABELS
-    spec = {**specification, "config": {**own, **specification.get("config", {})}}
+    base = config(THEMES[look.theme], background=not look.transparent)
+    base["axis"]["labelLimit"] = LABELS
+    spec = {**specification, "config": {**base, **specification.get("config", {})}}
     if look.format == "svg":
         return vl_convert.vegalite_to_svg(spec).encode()
     if look.format == "pdf":
@@ -125,6 +129,6 @@ def rendered(specification: dict[str, Any], look: Look) -> bytes:
 @cache
 def _fonts() -> None:
     """Registers the fonts of Matplotlib, so that pictures are the same on every machine."""
-    found = find_spec("matplotlib")
-    for folder in found.submodule_search_locations or () if found else ():
+    module = find_spec("matplotlib")
+    for folder in module.submodule_search_locations or () if module else ():
         vl_convert.register_font_directory(str(Path(folder) / "mpl-data" / "fonts" / "ttf"))

@@ -96,9 +96,9 @@ def _cells(layout: _Layout, fabric: Fabric, jobs: Mapping[str, Sequence[int]]) -
             owners[host].append(name)
     cells: list[dict[str, Any]] = []
     for host, (x, y) in enumerate(zip(left.tolist(), top.tolist(), strict=True)):
-        own = owners[host] or [None]
-        for at, job in enumerate(own):  # jobs that have a host one after the other share its cell
-            above, below = (y + 0.06 + 0.88 * edge / len(own) for edge in (at, at + 1))
+        sharers = owners[host] or [None]
+        for at, job in enumerate(sharers):  # jobs that have a host one after the other share its cell
+            above, below = (y + 0.06 + 0.88 * edge / len(sharers) for edge in (at, at + 1))
             place = {"x": x + 0.06, "x2": x + 0.94, "y": above, "y2": below}
             cells.append({"host": fabric.host_names[host], "job": job, **place})
     titles = [

@@ -38,25 +38,25 @@ def view(facts: str, models: Comparison, clusters: Comparison | None) -> View:
     )
 
 
-def fitted(found: Predictor) -> View:
+def fitted(predictor: Predictor) -> View:
     """A model of counters: why it was chosen, its errors on held-out runs, and which counters it needs."""
-    off = found.validated
-    chosen = ", the model chosen anew from the training runs of each" if found.compared else ""
+    off = predictor.validated
+    chosen = ", the model chosen anew from the training runs of each" if predictor.compared else ""
     over = f"mean (standard deviation) over {off.folds} folds{chosen}"
     mse = f"{significant(off.mse, 4)} ({significant(off.mse_sd, 2)})"
-    half_width = significant(found.half_width, 4)
-    ranked = sorted(found.importance.items(), key=lambda item: -item[1])
+    half_width = significant(predictor.half_width, 4)
+    ranked = sorted(predictor.importance.items(), key=lambda item: -item[1])
     rows = [{"counter": name, "importance": 100 * importance} for name, importance in ranked]
     others = f"The others: at most {rows[_MOST]['importance']:.2f}." if len(rows) > _MOST else ""
     shown = [Column("counter", "counter"), Column("importance", "importance", fixed(2))]
     return View(
         title="Model of run times",
-        headline=f"Model: {found.model} on the {_SEEN[found.pipeline.parts.name]}{_reason(found)}",
+        headline=f"Model: {predictor.model} on the {_SEEN[predictor.pipeline.parts.name]}{_reason(predictor)}",
         facts=[
-            f"{plural(found.runs, 'run')}; errors on held-out runs, {over}:",
+            f"{plural(predictor.runs, 'run')}; errors on held-out runs, {over}:",
             f"  mean square error {mse}, {off.mse_over_variance:.0%} of the variance",
             f"  max abs. error    {significant(off.max_abs_error, 4)} ({significant(off.max_abs_error_sd, 2)})",
-            f"  interval          the prediction less and plus {half_width}, for {found.coverage:.0%}",
+            f"  interval          the prediction less and plus {half_width}, for {predictor.coverage:.0%}",
         ],
         parts=[
             Table(
@@ -71,16 +71,16 @@ def fitted(found: Predictor) -> View:
     )
 
 
-def _reason(found: Predictor) -> str:
+def _reason(predictor: Predictor) -> str:
     """Why a model was chosen, if it was."""
-    if not found.compared:
+    if not predictor.compared:
         return ""
-    best, *others = found.compared
+    best, *others = predictor.compared
     error = f"mean square error on held-out runs {significant(best.mse, 4)}"
     if not others:
         return f": {error}"
     second = f"{others[0].model} on the {_SEEN[others[0].parts]} {significant(others[0].mse, 4)}"
-    return f": {error}, the least of {len(found.compared)}; next {second}"
+    return f": {error}, the least of {len(predictor.compared)}; next {second}"
 
 
 def errors(predicted: pl.DataFrame, target: NDArray[np.float64], known: Predictor) -> str:
@@ -88,21 +88,21 @@ def errors(predicted: pl.DataFrame, target: NDArray[np.float64], known: Predicto
     off = predicted["predicted"].to_numpy() - target
     mse, largest = significant((off**2).mean(), 4), significant(abs(off).max(), 4)
     inside = (abs(off) <= known.half_width).mean()
-    words = f"mean square error {mse}, maximum absolute error {largest}"
-    return f"{words}, {inside:.0%} of {known.target} inside the interval"
+    error = f"mean square error {mse}, maximum absolute error {largest}"
+    return f"{error}, {inside:.0%} of {known.target} inside the interval"
 
 
 def learned(model: RunTimeModel) -> View:
     """A model of the run times of alternatives: its errors for held-out applications and conditions."""
     kinds = (("held-out applications", model.by_application), ("held-out conditions", model.by_condition))
     facts = []
-    for what, found in kinds:
-        coverage = f"{found.coverage:.0%} coverage ({found.coverage_without_margin:.0%} without its margin)"
+    for what, quality in kinds:
+        coverage = f"{quality.coverage:.0%} coverage ({quality.coverage_without_margin:.0%} without its margin)"
         facts += [
-            f"  {what}: mean error {found.mean_error:.1%}, 90th percentile {found.p90_error:.1%}",
-            f"    first guess alone {found.guess_error:.1%}, a constant {found.baseline_error:.1%}",
-            f"    80% interval: {coverage}, upper / lower end {found.interval_ratio:.2f}",
-            f"    regret of the advised alternative {found.regret:.1%}, of a random one {found.random_regret:.1%}",
+            f"  {what}: mean error {quality.mean_error:.1%}, 90th percentile {quality.p90_error:.1%}",
+            f"    first guess alone {quality.guess_error:.1%}, a constant {quality.baseline_error:.1%}",
+            f"    80% interval: {coverage}, upper / lower end {quality.interval_ratio:.2f}",
+            f"    regret of the advised alternative {quality.regret:.1%}, of a random one {quality.random_regret:.1%}",
         ]
     headline = f"{plural(model.runs, 'run')}; errors on held-out runs:"
     return View(title="Model of run times", headline=headline, facts=facts, parts=())
@@ -149,8 +149,8 @@ def runs(name: str, predictions: pl.DataFrame, models: Models) -> Iterator[Chart
     """A chart for each of some runs, all in one picture: times by timestep, true and as models predict them."""
     headline = f"Timesteps of held-out runs, and predictions of {' and '.join(models)}"
     for at, run in enumerate(_telling_runs(predictions)):
-        own = predictions.filter(pl.col("run") == run).sort("timestep")
-        lines = {line: own.filter(**what) for line, what in models.items()}
+        timesteps = predictions.filter(pl.col("run") == run).sort("timestep")
+        lines = {line: timesteps.filter(**what) for line, what in models.items()}
         truth = next(iter(lines.values()))
         lines["truth"] = truth.with_columns(predicted=pl.col("seconds"))
         rows = [

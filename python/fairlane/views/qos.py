@@ -13,41 +13,41 @@ _MOST = 40
 """Differences that a terminal shows."""
 
 
-def exported(found: Exported) -> Iterator[str]:
+def exported(export: Exported) -> Iterator[str]:
     """The service level of each job, and the shares of a link that lanes have."""
-    yield from (f"{job}: service level {level}" for job, level in found.levels.items())
-    for one in found.shares:
-        always = f"VL{one.lane}: {one.exported:.1%} of a link on which all lanes always send"
-        yield f"{always}, {one.simulated:.1%} simulated"
+    yield from (f"{job}: service level {level}" for job, level in export.levels.items())
+    for share in export.shares:
+        always = f"VL{share.lane}: {share.exported:.1%} of a link on which all lanes always send"
+        yield f"{always}, {share.simulated:.1%} simulated"
 
 
-def spelled(found: Spelled) -> Iterator[str]:
+def spelled(spelling: Spelled) -> Iterator[str]:
     """The setting, level and lane of the messages of each job and communicator."""
-    for one in found.spellings:
-        names = "all messages" if one.communicators == ("*",) else ", ".join(one.communicators)
-        yield f"{one.job}, {names}: {one.setting}, service level {one.level}, lane {one.lane}"
+    for entry in spelling.spellings:
+        names = "all messages" if entry.communicators == ("*",) else ", ".join(entry.communicators)
+        yield f"{entry.job}, {names}: {entry.setting}, service level {entry.level}, lane {entry.lane}"
 
 
-def checked(found: Checked) -> View:
+def checked(check: Checked) -> View:
     """What OpenSM has set against what was exported: what was compared, and the differences."""
-    counts = [{"what": what, "count": count} for what, count in found.counts.items()]
-    compared = f"{sum(found.counts.values()):,} compared."
+    counts = [{"what": what, "count": count} for what, count in check.counts.items()]
+    compared = f"{sum(check.counts.values()):,} compared."
     parts = [Table([Column("compared", "what"), Column("number", "count")], counts, sentence=compared)]
-    differences = plural(len(found.differences), "difference") if found.differences else "all equal"
-    if found.differences:
+    differences = plural(len(check.differences), "difference") if check.differences else "all equal"
+    if check.differences:
         shown = columns(
             node="node", port="port", what="what", expected="expected", found="found", cause="due to", effect="effect"
         )
-        rows = [vars(one) for one in found.differences]
-        left = [Column(one.header, one.value, left=True) for one in shown]
+        rows = [vars(difference) for difference in check.differences]
+        left = [Column(difference.header, difference.value, left=True) for difference in shown]
         parts.append(Table(left, rows, "Differences", sentence=f"{differences}.", most=_MOST))
-    loaded = ", which has loaded the tables of the simulator" if found.engine == "file" else ""
+    loaded = ", which has loaded the tables of the simulator" if check.engine == "file" else ""
     return View(
         title="OpenSM against the exported settings",
         headline=differences,
         facts=[
-            f"routing engine: {found.engine}{loaded}",
-            f"subnet up after {seconds(found.up_s)}, read back in {seconds(found.read_s)}",
+            f"routing engine: {check.engine}{loaded}",
+            f"subnet up after {seconds(check.up_s)}, read back in {seconds(check.read_s)}",
         ],
         parts=parts,
     )

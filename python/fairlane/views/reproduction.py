@@ -26,12 +26,14 @@ _BAD = ("does not hold", "contradicted")
 
 def view(every: Mapping[str, ReproductionResults]) -> View:
     """One reproduction, or several against each other."""
-    rows = [row for name, one in every.items() for row in _numbers(name, one)]
+    rows = [row for name, reproduction in every.items() for row in _numbers(name, reproduction)]
     numbers = [row for row in rows if row["number"] is not None]
-    maps = {name: one.robustness for name, one in every.items() if one.robustness is not None}
+    maps = {
+        name: reproduction.robustness for name, reproduction in every.items() if reproduction.robustness is not None
+    }
     verdicts = lines_of(every, _verdicts)
     return View(
-        title=", ".join(dict.fromkeys(one.meta.title for one in every.values())),
+        title=", ".join(dict.fromkeys(reproduction.meta.title for reproduction in every.values())),
         headline="\n".join(verdicts),
         facts=lines_of(every, _facts),
         parts=[
@@ -43,7 +45,7 @@ def view(every: Mapping[str, ReproductionResults]) -> View:
             _simulations(every),
         ],
         remarks=[_EXPLAINED, *remarks_of(every, _remarks)],
-        provenance={name: _provenance(one) for name, one in every.items()},
+        provenance={name: _provenance(reproduction) for name, reproduction in every.items()},
     )
 
 
@@ -53,15 +55,15 @@ _EXPLAINED = (
 )
 
 
-def _verdicts(one: ReproductionResults) -> str:
-    counts = Counter(claim.verdict for claim in one.meta.claims)
+def _verdicts(reproduction: ReproductionResults) -> str:
+    counts = Counter(claim.verdict for claim in reproduction.meta.claims)
     known = [verdict for verdict in (*ORDER, *counts) if counts[verdict]]
-    words = [f"{counts[it]} {it.replace('holds', 'hold', counts[it] > 1)}" for it in dict.fromkeys(known)]
-    return f"{one.headline()}: {listed(words, 7)}"
+    counted = [f"{counts[name]} {name.replace('holds', 'hold', counts[name] > 1)}" for name in dict.fromkeys(known)]
+    return f"{reproduction.headline()}: {listed(counted, 7)}"
 
 
-def _facts(one: ReproductionResults) -> str:
-    meta = one.meta
+def _facts(reproduction: ReproductionResults) -> str:
+    meta = reproduction.meta
     numbers = (of for claim in meta.claims for clause in claim.clauses for of in clause.numbers)
     replicates = {at for number in numbers for at in number.replicates}
     scaled = ["scaled: a trial, not a verdict"] if meta.quick else []
@@ -70,26 +72,28 @@ def _facts(one: ReproductionResults) -> str:
     return "; ".join([plural(max(1, len(replicates)), "replicate"), simulated, *scaled])
 
 
-def _provenance(one: ReproductionResults) -> dict[str, object]:
-    meta = one.meta
+def _provenance(reproduction: ReproductionResults) -> dict[str, object]:
+    meta = reproduction.meta
     cited = {"paper": meta.paper, "citation": meta.citation}
-    return {"folder": one.folder, **cited, "fairlane": meta.version, "digest of the simulator": meta.simulator}
+    return {"folder": reproduction.folder, **cited, "fairlane": meta.version, "digest of the simulator": meta.simulator}
 
 
-def _remarks(one: ReproductionResults) -> Iterator[str]:
-    for claim in one.meta.claims:
+def _remarks(reproduction: ReproductionResults) -> Iterator[str]:
+    for claim in reproduction.meta.claims:
         for setting in (claim, *claim.under):
             if setting.missing:
                 yield f"{setting.id}, missing: {', '.join(setting.missing)}."
-    if "error" in one.cells.columns:
-        failed = one.cells.drop_nulls("error")
+    if "error" in reproduction.cells.columns:
+        failed = reproduction.cells.drop_nulls("error")
         yield from (f"Failed: {row['cell']}: {row['error']}" for row in failed.iter_rows(named=True))
-    yield from one.meta.notes
+    yield from reproduction.meta.notes
 
 
 def _together(every: Mapping[str, ReproductionResults], table: str) -> pl.DataFrame | None:
     """A table of all results, with the name of each; None if there is none."""
-    known = {name: getattr(one, table) for name, one in every.items() if getattr(one, table).width}
+    known = {
+        name: getattr(reproduction, table) for name, reproduction in every.items() if getattr(reproduction, table).width
+    }
     frames = [frame.select(pl.lit(name).alias("result"), pl.all()) for name, frame in known.items()]
     return pl.concat(frames, how="diagonal_relaxed") if frames else None
 
@@ -97,8 +101,8 @@ def _together(every: Mapping[str, ReproductionResults], table: str) -> pl.DataFr
 def _claims(every: Mapping[str, ReproductionResults]) -> Table:
     """A row for each claim; of several results, with the verdict of each."""
     rows: dict[str, dict[str, Any]] = {}
-    for name, one in every.items():
-        for claim in one.meta.claims:
+    for name, reproduction in every.items():
+        for claim in reproduction.meta.claims:
             told = {"claim": claim.id, "where": claim.where, "paper": claim.paper}
             row = rows.setdefault(claim.id, {"key": claim.id, **told, "verdicts": {}})
             row[f"verdict {name}"] = Bad(claim.words) if claim.verdict in _BAD else claim.words
@@ -120,12 +124,12 @@ def _claims(every: Mapping[str, ReproductionResults]) -> Table:
     )
 
 
-def _numbers(name: str, one: ReproductionResults) -> Iterator[dict[str, Any]]:
+def _numbers(name: str, reproduction: ReproductionResults) -> Iterator[dict[str, Any]]:
     """A row for each claim, by each of its variants, with a ``number`` of None; and one for each of its numbers.
 
     A ``key`` is that of the claim or clause, by which a page chooses it; ``line`` is that of the row.
     """
-    for claim in one.meta.claims:
+    for claim in reproduction.meta.claims:
         for setting in (claim, *claim.under):
             base = {"result": name, "claim": setting.id, "where": setting.where, "number": None}
             verdict = {"verdict": setting.brief or setting.verdict, "explained": setting.words}
@@ -140,7 +144,9 @@ def _row(base: Row, at: int, clause: ClauseResult, place: int, number: Number) -
     known = [value for value in number.values if value is not None]
     spread = "–"
     if known:
-        middle, least, greatest = (significant(it) for it in (median(known), min(known), max(known)))
+        middle, least, greatest = (
+            significant(middle_value) for middle_value in (median(known), min(known), max(known))
+        )
         spread = middle if least == greatest else f"{middle} ({least} to {greatest})"
     return {
         **base,
@@ -188,9 +194,9 @@ def held_of(rows: Sequence[Row]) -> str:
 
 
 def _figures(every: Mapping[str, ReproductionResults]) -> Iterator[Chart]:
-    for number, (name, one) in enumerate(every.items(), 1):
+    for number, (name, reproduction) in enumerate(every.items(), 1):
         before, suffix = (f"{name}: ", f"-{number}") if len(every) > 1 else ("", "")
-        yield from (chart_of(figure, before, suffix) for figure in one.figures)
+        yield from (chart_of(figure, before, suffix) for figure in reproduction.figures)
 
 
 def chart_of(figure: FigureData, before: str = "", suffix: str = "") -> Chart:
@@ -204,14 +210,14 @@ def chart_of(figure: FigureData, before: str = "", suffix: str = "") -> Chart:
         for others in ("" if has_boxes(of.spec) else ", and the extremes",)
         if table.height < of.rows
     ]
-    own = f"{figure.note.removesuffix('.')}." if figure.note else ""
+    note = f"{figure.note.removesuffix('.')}." if figure.note else ""
     numbered = [table.select(pl.lit(at).alias("chart"), pl.all()) for at, table in enumerate(tables, 1)]
     return Chart(
         f"figure-{figure.file}{suffix}",
         f"{before}{figure.title}",
         panels,
         _range(specs[0], tables[0]),
-        " ".join(filter(None, (own, boxes, *kept))),
+        " ".join(filter(None, (note, boxes, *kept))),
         frame=pl.concat(numbered, how="diagonal_relaxed"),
         picture=f"{figure.file}{suffix}",
         wide=len(panels.content["concat"]) > 1,
@@ -224,8 +230,15 @@ def _range(spec: Mapping[str, Any], table: pl.DataFrame) -> str:
     """The range of the values of a chart, and where its ends are."""
     channels = {channel: of for channel, of in fields_of(spec) if of["field"] in table.columns}
     fields = {channel: of["field"] for channel, of in channels.items()}
-    numbers = (one for one in ("y", "x", "color") if channels.get(one, {}).get("type", _NUMBERS[0]) in _NUMBERS)
-    axis = next((one for one in numbers if one in fields and table[fields[one]].dtype.is_numeric()), None)
+    numbers = (
+        axis_name
+        for axis_name in ("y", "x", "color")
+        if channels.get(axis_name, {}).get("type", _NUMBERS[0]) in _NUMBERS
+    )
+    axis = next(
+        (axis_name for axis_name in numbers if axis_name in fields and table[fields[axis_name]].dtype.is_numeric()),
+        None,
+    )
     if axis is None or not table[fields[axis]].count():
         return f"{plural(table.height, 'row')}."
     rows = table.drop_nulls(fields[axis]).sort(fields[axis])

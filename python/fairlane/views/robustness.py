@@ -60,24 +60,26 @@ _VERDICTS = dict(zip(MAP_VERDICTS, (0, 1, 2, 4, 7), strict=True))
 
 def view(maps: Mapping[str, RobustnessResults]) -> View:
     """One map, or several: clauses of the same paper are next to each other."""
-    titles = dict.fromkeys(one.meta.title for one in maps.values())
-    found = lines_of(maps, lambda one: f"{one.meta.title}: {_counts(one.frames['robustness-clauses'])}")
+    titles = dict.fromkeys(robustness.meta.title for robustness in maps.values())
+    headlines = lines_of(
+        maps, lambda robustness: f"{robustness.meta.title}: {_counts(robustness.frames['robustness-clauses'])}"
+    )
     return View(
         title=f"{', '.join(titles)}: robustness",
-        headline="\n".join(found),
-        facts=lines_of(maps, lambda one: " ".join(one.meta.lines).removesuffix(".")),
+        headline="\n".join(headlines),
+        facts=lines_of(maps, lambda robustness: " ".join(robustness.meta.lines).removesuffix(".")),
         parts=parts(maps),
-        remarks=[_EXPLAINED, *remarks_of(maps, lambda one: one.meta.left_out)],
-        provenance={name: _provenance(one) for name, one in maps.items()},
+        remarks=[_EXPLAINED, *remarks_of(maps, lambda robustness: robustness.meta.left_out)],
+        provenance={name: _provenance(robustness) for name, robustness in maps.items()},
     )
 
 
 def papers(clauses: pl.DataFrame) -> View:
     """The clauses of the maps of several papers: a table of all of them, with the ``title`` of each."""
-    found = {str(title): of for (title,), of in clauses.group_by("title", maintain_order=True)}
-    short = [title.split(",")[0] for title in found]
-    names = [name if short.count(name) == 1 else title for name, title in zip(short, found, strict=True)]
-    tables = dict(zip(names, found.values(), strict=True))
+    by_title = {str(title): of for (title,), of in clauses.group_by("title", maintain_order=True)}
+    short = [title.split(",")[0] for title in by_title]
+    names = [name if short.count(name) == 1 else title for name, title in zip(short, by_title, strict=True)]
+    tables = dict(zip(names, by_title.values(), strict=True))
     maps = f"{plural(len(tables), 'map')}, each of the plausible space of what a paper leaves open, on a small system"
     return View(
         title="Robustness of papers",
@@ -97,28 +99,32 @@ _EXPLAINED = (
 
 def parts(maps: Mapping[str, RobustnessResults]) -> list[Chart | Table]:
     """The charts and tables of maps."""
-    tables = {name: one.frames["robustness-clauses"] for name, one in maps.items()}
+    tables = {name: robustness.frames["robustness-clauses"] for name, robustness in maps.items()}
     several = len(maps) > 1
-    found: list[Chart | Table] = [shares(tables)] if any(table.height for table in tables.values()) else []
-    for at, (name, one) in enumerate(maps.items()):
-        found += _of_map(one, *((name, str(at)) if several else ("", "")))
-    return [*found, _table(tables), *(_parameters(one, name if several else "") for name, one in maps.items())]
+    charts: list[Chart | Table] = [shares(tables)] if any(table.height for table in tables.values()) else []
+    for at, (name, robustness) in enumerate(maps.items()):
+        charts += _of_map(robustness, *((name, str(at)) if several else ("", "")))
+    return [
+        *charts,
+        _table(tables),
+        *(_parameters(robustness, name if several else "") for name, robustness in maps.items()),
+    ]
 
 
-def _of_map(one: RobustnessResults, name: str, suffix: str) -> Iterator[Chart]:
-    clauses, levels = one.frames["robustness-clauses"], one.frames["robustness-levels"]
+def _of_map(robustness: RobustnessResults, name: str, suffix: str) -> Iterator[Chart]:
+    clauses, levels = robustness.frames["robustness-clauses"], robustness.frames["robustness-levels"]
     if not clauses.height:
         return
-    yield from indices(clauses, one.frames["robustness-indices"], name=name, suffix=suffix)
+    yield from indices(clauses, robustness.frames["robustness-indices"], name=name, suffix=suffix)
     if levels.height:
         yield _levels(clauses, levels, name, suffix)
-    yield from _margins(one, name, suffix)
+    yield from _margins(robustness, name, suffix)
 
 
-def _provenance(one: RobustnessResults) -> dict[str, object]:
-    meta = one.meta
+def _provenance(robustness: RobustnessResults) -> dict[str, object]:
+    meta = robustness.meta
     of = {"paper": meta.paper, "fairlane": meta.version, "digest of the simulator": meta.simulator}
-    return {"folder": one.folder, **of}
+    return {"folder": robustness.folder, **of}
 
 
 def _counts(clauses: pl.DataFrame) -> str:
@@ -126,8 +132,8 @@ def _counts(clauses: pl.DataFrame) -> str:
     counts = dict(clauses.group_by("verdict").len().iter_rows())
     forms = {DEPENDS: "depend", RARE: "rarely hold"}
     known = [(verdict, counts[verdict]) for verdict in MAP_VERDICTS if counts.get(verdict)]
-    words = [f"{count} {verdict if count == 1 else forms.get(verdict, verdict)}" for verdict, count in known]
-    return f"{plural(clauses.height, 'clause')}: {listed(words)}" if words else "No clause was judged"
+    counted = [f"{count} {verdict if count == 1 else forms.get(verdict, verdict)}" for verdict, count in known]
+    return f"{plural(clauses.height, 'clause')}: {listed(counted)}" if counted else "No clause was judged"
 
 
 def _titled(title: str, name: str) -> str:
@@ -174,11 +180,11 @@ def _table(tables: Mapping[str, pl.DataFrame]) -> Table:
     return Table(shown, _together(tables), "Clauses", sentence=f"{_counts(data)}.", keyed=True, data=data)
 
 
-def _parameters(one: RobustnessResults, name: str) -> Table:
+def _parameters(robustness: RobustnessResults, name: str) -> Table:
     headings = {"name": "parameter", "title": "meaning", "range": "range", "default": "default", "source": "source"}
     shown = [Column(heading, key, left=True, wrap=key != "name") for key, heading in headings.items()]
-    words = f"{plural(len(one.meta.parameters), 'parameter')} that the paper leaves open."
-    return Table(shown, one.meta.parameters, _titled("Plausible space", name), sentence=words, only_page=True)
+    title = f"{plural(len(robustness.meta.parameters), 'parameter')} that the paper leaves open."
+    return Table(shown, robustness.meta.parameters, _titled("Plausible space", name), sentence=title, only_page=True)
 
 
 def shares(tables: Mapping[str, pl.DataFrame], of: Sequence[str] = CLAUSE) -> Chart:
@@ -258,8 +264,8 @@ def _share_layers(rows: Sequence[Row], places: Rows, bold: Sequence[int]) -> Ite
     coloured = _colour("verdict", {verdict: at for verdict, at in _VERDICTS.items() if verdict in used})
     look: dict[str, Any] = {"color": coloured, "tooltip": tooltip, "opacity": highlighted()}
     yield base.mark_rect(clip=True).encode(x=x("zero"), x2="share:Q", y=top, y2="bottom:Q", **look)
-    words = base.mark_text(style="text", fontSize=11, align="left", limit=ExprRef(f"width * {(_ROOM - 1.04) / _ROOM}"))
-    yield words.encode(x=altair.value(ExprRef(f"width * {1.04 / _ROOM}")), y=at, text="decided:N")
+    texts = base.mark_text(style="text", fontSize=11, align="left", limit=ExprRef(f"width * {(_ROOM - 1.04) / _ROOM}"))
+    yield texts.encode(x=altair.value(ExprRef(f"width * {1.04 / _ROOM}")), y=at, text="decided:N")
     none = base.transform_filter("datum.share === 0")  # bars without length, which show no colour
     yield none.mark_point(size=26).encode(x=x("share"), y=at, **look)
     yield base.mark_rule(style="ink", strokeWidth=1.3, clip=True).encode(x=x("share_low"), x2="share_high:Q", y=at)
@@ -275,7 +281,7 @@ def indices(
     known = _keyed(table).filter(pl.col("index").cast(pl.Float64, strict=False).is_not_null())
     if not known.height:
         return
-    names = [one.replace("_", " ") for one in known["parameter"].unique(maintain_order=True)]
+    names = [parameter.replace("_", " ") for parameter in known["parameter"].unique(maintain_order=True)]
     says = dict(_keyed(clauses).select("key", "says").iter_rows())
     places = Rows([*says], labels=[*map(_short, says.values())])
     heat = Heat(0.0, 1.0, log=False)
@@ -370,10 +376,12 @@ def _levels(clauses: pl.DataFrame, levels: pl.DataFrame, name: str, suffix: str)
     )
 
 
-def _margins(one: RobustnessResults, name: str, suffix: str) -> Iterator[Chart]:
+def _margins(robustness: RobustnessResults, name: str, suffix: str) -> Iterator[Chart]:
     """The margin of a clause at every point, by a parameter, which is chosen, too."""
-    points, clauses = one.frames["robustness"], one.frames["robustness-clauses"]
-    titles = {row["name"]: row["title"] or row["name"] for row in one.meta.parameters if row["name"] in points.columns}
+    points, clauses = robustness.frames["robustness"], robustness.frames["robustness-clauses"]
+    titles = {
+        row["name"]: row["title"] or row["name"] for row in robustness.meta.parameters if row["name"] in points.columns
+    }
     known = points.filter(pl.col("margin").cast(pl.Float64, strict=False).is_not_null(), pl.col("point") > 0)
     if not titles or not known.height:
         return

@@ -155,12 +155,12 @@ def strips(
 def stacked_rows(rows: Iterable[Row], by: str, size: str) -> list[dict[str, Any]]:
     """Rows with the ends of their bars: those with the same ``by`` lie one after the other, as long as ``size``."""
     ends: dict[Any, float] = {}
-    found = []
+    pieces = []
     for row in rows:
         begin = ends.get(row[by], 0)
         ends[row[by]] = begin + row[size]
-        found.append({**row, "begin": begin, "end": ends[row[by]]})
-    return found
+        pieces.append({**row, "begin": begin, "end": ends[row[by]]})
+    return pieces
 
 
 def boxes(rows: Sequence[Row], axis: Axis, places: Rows, **encoding: Any) -> altair.LayerChart:

@@ -21,7 +21,7 @@ ERRORS = [
 
 def model_view(model: SlowdownModel) -> View:
     """A model: the errors and coefficients of each pattern."""
-    worst = max(one.error.mean_error for one in model.coefficients)
+    worst = max(coefficients.error.mean_error for coefficients in model.coefficients)
     patterns = plural(len(model.coefficients), "pattern")
     return View(
         title="Model of slowdowns",
@@ -36,8 +36,8 @@ def claim_of(rows: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     findings = list(pattern_aware_findings(rows))
     holds = "holds" if all(held for _, held in findings) else "does not hold"
     yield f"\npattern-aware allocation as fast as contiguous and as full as non-contiguous: {holds}"
-    for words, held in findings:
-        yield f"  {words}: {'yes' if held else 'no'}"
+    for claim, held in findings:
+        yield f"  {claim}: {'yes' if held else 'no'}"
 
 
 def _tables(model: SlowdownModel) -> Iterator[Table]:
@@ -46,16 +46,19 @@ def _tables(model: SlowdownModel) -> Iterator[Table]:
         {
             "kind": kind.kind,
             "workload": type(kind.workload).name if kind.workload else None,
-            **one.error.model_dump(),
+            **coefficients_of.error.model_dump(),
         }
-        for kind, one in zip(kinds, model.coefficients, strict=True)
+        for kind, coefficients_of in zip(kinds, model.coefficients, strict=True)
     ]
     said = f"{sum(row['count'] for row in rows):,} jobs."
     yield Table([*columns(kind="pattern", workload="workload", count="jobs"), *ERRORS], rows, sentence=said)
     values = [
         {
             "name": f"{part}: {feature}",
-            **{str(at): getattr(one, part)[feature] for at, one in enumerate(model.coefficients)},
+            **{
+                str(at): getattr(coefficients_of, part)[feature]
+                for at, coefficients_of in enumerate(model.coefficients)
+            },
         }
         for part in ("own", "neighbours")
         for feature in getattr(model.coefficients[0], part)

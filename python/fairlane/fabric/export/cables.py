@@ -34,34 +34,34 @@ class Written:
 
 def left_out(wiring: Wiring, *, bandwidths: bool = True, latencies: bool = True, tables: bool = True) -> list[str]:
     """Notes on what a format leaves out: with ``bandwidths`` cables' bandwidths, and so on."""
-    found = []
+    notes = []
     if bandwidths and any(cable.bandwidth is not None for cable in wiring.cables):
-        found.append("bandwidths are left out: the format has none; fabric.bandwidth sets that of all cables")
+        notes.append("bandwidths are left out: the format has none; fabric.bandwidth sets that of all cables")
     if latencies and any(cable.latency is not None for cable in wiring.cables):
-        found.append("latencies are left out: the format has none; fabric.latency sets that of all cables")
+        notes.append("latencies are left out: the format has none; fabric.latency sets that of all cables")
     if tables and wiring.tables:
-        found.append("forwarding tables are left out: the format has none")
+        notes.append("forwarding tables are left out: the format has none")
     if wiring.groups:
-        words = "groups and classes of links are left out: routings of fabrics of groups need the saved file"
-        found.append(words)
-    return found
+        message = "groups and classes of links are left out: routings of fabrics of groups need the saved file"
+        notes.append(message)
+    return notes
 
 
 def renumbered(wiring: Wiring, again: Wiring) -> list[str]:
     """Notes on rails, hosts, switches and links that have other numbers when the file is read ``again``."""
     before, after = ports_of(wiring), ports_of(again)
-    found = []
+    notes = []
     if rails := [host for host in wiring.hosts if before[host] != after[host]]:
-        words = f"{plural(len(rails), 'host has', 'hosts have')} other rails when the file is read again"
-        found.append(f"{words}, by port number: {some(rails, _SHOWN)}")
+        message = f"{plural(len(rails), 'host has', 'hosts have')} other rails when the file is read again"
+        notes.append(f"{message}, by port number: {some(rails, _SHOWN)}")
     for what, same in (("hosts", wiring.hosts == again.hosts), ("switches", wiring.switches == again.switches)):
         if not same:
-            found.append(f"{what} have other numbers when the file is read again; names and cables are the same")
+            notes.append(f"{what} have other numbers when the file is read again; names and cables are the same")
     switches = [name for name in wiring.switches if before[name] != after[name]]
     if switches and wiring.switches == again.switches:
-        words = f"links of {plural(len(switches), 'switch has', 'switches have')} another order when the file is read"
-        found.append(f"{words} again: {some(switches, _SHOWN)}; ties of routings may be decided otherwise")
-    return found
+        message = f"links of {plural(len(switches), 'switch has', 'switches have')} another order when the file is read"
+        notes.append(f"{message} again: {some(switches, _SHOWN)}; ties of routings may be decided otherwise")
+    return notes
 
 
 def wiring_of(fabric: Fabric) -> Wiring:
@@ -89,8 +89,8 @@ def wiring_of(fabric: Fabric) -> Wiring:
             places[begin].append(known[begin, port])
     order = in_order(places, fabric.switch_names)
     if order is None:
-        words = "switches and links have other numbers when the file is read again, and there are no groups"
-        remark = f"{words}: no list of cables has the switches of this fabric in order; ties of routings may differ"
+        message = "switches and links have other numbers when the file is read again, and there are no groups"
+        remark = f"{message}: no list of cables has the switches of this fabric in order; ties of routings may differ"
         return Wiring(tuple(fabric.host_names), tuple(cables), remarks=(remark,))
     shape = (plan["switches"], plan["row"]) if groups else None
     return Wiring(tuple(fabric.host_names), tuple(cables[at] for at in order), groups=shape)
@@ -105,8 +105,8 @@ def write_csv(wiring: Wiring) -> Written:
     hosts = set(wiring.hosts)
     for name in (*wiring.hosts, *wiring.switches):
         if name != name.strip() or name.startswith("#") or len(name.splitlines()) > 1:
-            words = "cannot be in a CSV file: it begins with # or a space, ends with one, or has several lines"
-            raise ScenarioError(Problem("name", words, name))
+            message = "cannot be in a CSV file: it begins with # or a space, ends with one, or has several lines"
+            raise ScenarioError(Problem("name", message, name))
     out = io.StringIO()
     rows = csv.writer(out, lineterminator="\n")
     rows.writerow(HEADER)
@@ -138,8 +138,8 @@ def write_graphml(wiring: Wiring) -> Written:
 
     for name in (*wiring.hosts, *wiring.switches):
         if _NO_XML.search(name):
-            words = "cannot be in a GraphML file"
-            raise ScenarioError(Problem("name", words, name, "no control characters, which XML cannot hold"))
+            message = "cannot be in a GraphML file"
+            raise ScenarioError(Problem("name", message, name, "no control characters, which XML cannot hold"))
     graph: networkx.MultiGraph[str] = networkx.MultiGraph()
     for name in wiring.hosts:
         graph.add_node(name, kind="host")

@@ -35,11 +35,11 @@ _LANES = (4, 1, 8, 12, 2)  # from the most to the least common
 
 
 def _speeds() -> Mapping[int, str]:
-    found: dict[int, str] = {}
+    names: dict[int, str] = {}
     for lanes in _LANES:
         for name, rate in LANE_RATES.items():
-            found.setdefault(lanes * rate, f"{lanes}x{name}")
-    return found
+            names.setdefault(lanes * rate, f"{lanes}x{name}")
+    return names
 
 
 SPEEDS: Mapping[int, str] = _speeds()
@@ -58,10 +58,10 @@ def speeds_of(cable: Cable) -> tuple[str, str]:
         return "", ""
     if cable.bandwidth not in SPEEDS:
         near = min(SPEEDS, key=lambda rate: (abs(rate - (cable.bandwidth or 0)), rate))
-        words = f"of {cable} is no speed of InfiniBand"
+        message = f"of {cable} is no speed of InfiniBand"
         allowed = f"lanes (4, 1, 8, 12, 2) x a rate of {', '.join(LANE_RATES)}; nearest {BANDWIDTH.format(near)}"
         raise ScenarioError(
-            Problem("bandwidth", words, BANDWIDTH.format(cable.bandwidth), f"{allowed} ({SPEEDS[near]})")
+            Problem("bandwidth", message, BANDWIDTH.format(cable.bandwidth), f"{allowed} ({SPEEDS[near]})")
         )
     return SPEEDS[cable.bandwidth], SPEEDS[cable.bandwidth]
 
@@ -75,13 +75,13 @@ def write_ibnetdiscover(wiring: Wiring) -> Written:
     nodes = nodes_of(wiring)
     at = places(nodes, wiring)
     far: _Far = {}
-    for (one, other), cable in zip(numbered(wiring), wiring.cables, strict=True):
+    for (end, other), cable in zip(numbered(wiring), wiring.cables, strict=True):
         speeds = speeds_of(cable)
-        far[one], far[other] = (other, speeds[0]), (one, speeds[1])
-    own = {(node.identifier, port.number): key for key, (node, port) in at.items()}
+        far[end], far[other] = (other, speeds[0]), (end, speeds[1])
+    ports = {(node.identifier, port.number): key for key, (node, port) in at.items()}
     # Adapters first: hosts are numbered in the order of sections, switches in the order in which lines name them.
     order = nodes if wiring.nodes else sorted(nodes, key=lambda node: node.is_switch)
-    sections = ("\n".join(_section(node, own, at, far)) for node in order)
+    sections = ("\n".join(_section(node, ports, at, far)) for node in order)
     text = "#\n# Topology file: written by fairlane fabric export\n#\n\n" + "\n\n".join(sections) + "\n"
     notes = [*left_out(wiring, bandwidths=False), *renumbered(wiring, _read_again(wiring, text))]
     ranges = (lids for node in nodes for lids in (node.lids, *(port.lids for port in node.ports)))
@@ -94,16 +94,16 @@ def write_ibnetdiscover(wiring: Wiring) -> Written:
 def _check(wiring: Wiring) -> None:
     for name in (*wiring.hosts, *wiring.switches):
         if '"' in name or len(name.splitlines()) != 1:
-            words = "cannot be in a dump of ibnetdiscover"
-            raise ScenarioError(Problem("name", words, name, "one line without quotation marks"))
+            message = "cannot be in a dump of ibnetdiscover"
+            raise ScenarioError(Problem("name", message, name, "one line without quotation marks"))
     known = [bool(cable.bandwidth is not None or cable.kind) for cable in wiring.cables]
     if any(known) and not all(known):
-        words = f"of {wiring.cables[known.index(False)]} is not known, and that of others is"
-        raise ScenarioError(Problem("bandwidth", words, allowed="a bandwidth for every cable, or for none"))
+        message = f"of {wiring.cables[known.index(False)]} is not known, and that of others is"
+        raise ScenarioError(Problem("bandwidth", message, allowed="a bandwidth for every cable, or for none"))
 
 
 def _section(
-    node: Node, own: dict[tuple[str, int], tuple[str, int]], at: dict[tuple[str, int], tuple[Node, Port]], far: _Far
+    node: Node, ports: dict[tuple[str, int], tuple[str, int]], at: dict[tuple[str, int], tuple[Node, Port]], far: _Far
 ) -> Iterator[str]:
     guid = "" if node.guid is None else f"{node.guid:x}"
     if node.card:
@@ -115,7 +115,7 @@ def _section(
     rest = f" {management} port 0 lid {node.lid} lmc {node.lmc}" if node.is_switch and node.lid is not None else ""
     yield f'{kind}\t\t# "{node.description}"{rest}'
     for port in node.ports:
-        if (key := own[node.identifier, port.number]) in far:
+        if (key := ports[node.identifier, port.number]) in far:
             (end, speed) = far[key]
             yield _line(port, *at[end], speed, node)
 
@@ -139,8 +139,8 @@ def _read_again(wiring: Wiring, text: str) -> Wiring:
     ):
         if before != after:
             lost = min(map(str, before - after), default="nothing")
-            words = f"{what} are others when the dump is read again: {lost} becomes {min(map(str, after - before))}"
-            raise ScenarioError(Problem("fabric", words))
+            message = f"{what} are others when the dump is read again: {lost} becomes {min(map(str, after - before))}"
+            raise ScenarioError(Problem("fabric", message))
     return again
 
 
@@ -159,13 +159,13 @@ def write_ibsim(wiring: Wiring, guids: Mapping[str, int] | None = None) -> Writt
     """
     for name in (*wiring.hosts, *wiring.switches):
         if '"' in name or not 0 < len(name.encode()) <= LONGEST_NAME or len(name.splitlines()) != 1:
-            words = "cannot be in a network file of ibsim"
-            raise ScenarioError(Problem("name", words, name, f'1 to {LONGEST_NAME} bytes without "'))
+            message = "cannot be in a network file of ibsim"
+            raise ScenarioError(Problem("name", message, name, f'1 to {LONGEST_NAME} bytes without "'))
     names = _renamed((*wiring.hosts, *wiring.switches))
     far: dict[str, dict[int, tuple[str, int]]] = {name: {} for name in names}
-    for one, other in numbered(wiring):
-        far[one[0]][one[1]] = (names[other[0]], other[1])
-        far[other[0]][other[1]] = (names[one[0]], one[1])
+    for end, other in numbered(wiring):
+        far[end[0]][end[1]] = (names[other[0]], other[1])
+        far[other[0]][other[1]] = (names[end[0]], end[1])
     hosts = set(wiring.hosts)
     kinds = {name: "Hca" if name in hosts else "Switch" for name in far}
     records = (
@@ -180,9 +180,9 @@ def write_ibsim(wiring: Wiring, guids: Mapping[str, int] | None = None) -> Writt
 
 def _ibsim_read_again(text: str, names: Mapping[str, str]) -> Wiring:
     """What is read from the file, with the names that nodes have in the fabric."""
-    found, known = read_ibsim(text, Path("what is written")), {written: name for name, written in names.items()}
-    cables = (replace(cable, ends=(known[cable.ends[0]], known[cable.ends[1]])) for cable in found.cables)
-    return replace(found, hosts=tuple(known[host] for host in found.hosts), cables=tuple(cables))
+    wiring, known = read_ibsim(text, Path("what is written")), {written: name for name, written in names.items()}
+    cables = (replace(cable, ends=(known[cable.ends[0]], known[cable.ends[1]])) for cable in wiring.cables)
+    return replace(wiring, hosts=tuple(known[host] for host in wiring.hosts), cables=tuple(cables))
 
 
 def _renamed(names: Sequence[str]) -> dict[str, str]:
@@ -246,7 +246,7 @@ class _Destination:
 
 
 def _destinations(nodes: tuple[Node, ...], wiring: Wiring, cables: "_Cables") -> Iterator[_Destination]:
-    for (owner, number), (node, port) in sorted(places(nodes, wiring).items(), key=lambda one: one[0]):
+    for (owner, number), (node, port) in sorted(places(nodes, wiring).items(), key=lambda item: item[0]):
         if node.is_switch or (owner, number) not in cables.far:
             continue
         end, there = cables.far[owner, number]

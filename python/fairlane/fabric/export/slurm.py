@@ -57,26 +57,29 @@ def _of_plugin(wiring: Wiring, plugin: str, *, merged: bool) -> _Rows:
 
 def _tree(wiring: Wiring, merged: bool) -> _Rows:
     tree = tree_of(wiring, merged=merged)
-    rows = [("Switch", it.name, "Nodes" if it.has_hosts else "Switches", compress(it.members)) for it in tree.entries]
+    rows = [
+        ("Switch", entry.name, "Nodes" if entry.has_hosts else "Switches", compress(entry.members))
+        for entry in tree.entries
+    ]
     return rows, tree.changes
 
 
 def _blocks(wiring: Wiring, _: bool) -> _Rows:
     tree = tree_of(wiring, merged=True)
-    return [("Block", it.name, "Nodes", compress(it.members)) for it in tree.leaves], tree.changes
+    return [("Block", leaf.name, "Nodes", compress(leaf.members)) for leaf in tree.leaves], tree.changes
 
 
 def _block_size(wiring: Wiring) -> int:
     """The size of the smallest block: each has at least as many hosts."""
-    return min(len(it.members) for it in tree_of(wiring, merged=True).leaves)
+    return min(len(leaf.members) for leaf in tree_of(wiring, merged=True).leaves)
 
 
 def _ring(wiring: Wiring, _: bool) -> _Rows:
     torus = torus_of(wiring)
     if sum(side > 1 for side in torus.sides) > 1 or len(torus.hosts) > LARGEST_RING:
         shape = " x ".join(map(str, torus.sides))
-        words = f"is a torus of {shape} hosts, and a ring of Slurm has one dimension and at most {LARGEST_RING} hosts"
-        raise ScenarioError(Problem("fabric", words, allowed="--plugin torus3d"))
+        message = f"is a torus of {shape} hosts, and a ring of Slurm has one dimension and at most {LARGEST_RING} hosts"
+        raise ScenarioError(Problem("fabric", message, allowed="--plugin torus3d"))
     return [("Ring", "ring0", "Nodes", in_order(torus.hosts))], torus.changes
 
 
@@ -90,7 +93,7 @@ def _torus(torus: Torus) -> dict[str, Any]:
     boxes: dict[int, tuple[int, int, int]] = {}
     for x, y, z in product(*(_divisors(side) for side in torus.sides)):
         size = x * y * z
-        boxes[size] = min(boxes.get(size, (x, y, z)), (x, y, z), key=lambda it: (sum(it), it))
+        boxes[size] = min(boxes.get(size, (x, y, z)), (x, y, z), key=lambda corner: (sum(corner), corner))
     placements = [{"dims": dict(zip("xyz", boxes[size], strict=True))} for size in sorted(boxes)]
     dims = dict(zip("xyz", torus.sides, strict=True))
     return {"name": "torus0", "dims": dims, "nodes": in_order(torus.hosts), "placements": placements}

@@ -58,11 +58,11 @@ def read_ibnetdiscover(text: str, file: Path, name_map: Path | None = None, *, s
     vertices, lacking = in_rail_order(vertices, names, overrides)
     cables, spare = _without_spares(vertices, _cables(vertices, names), names)
     cabled = {end for cable in cables for end in cable.ends}
-    hosts = tuple(dict.fromkeys(names[it.name] for it in vertices.values() if not it.is_switch))
+    hosts = tuple(dict.fromkeys(names[adapter.name] for adapter in vertices.values() if not adapter.is_switch))
     hosts = tuple(host for host in hosts if host in cabled)
     if not hosts:
-        words = "no adapter is cabled to a switch, so there is no host: is the dump cut off?"
-        raise ScenarioError(Problem.of_file(file, words))
+        message = "no adapter is cabled to a switch, so there is no host: is the dump cut off?"
+        raise ScenarioError(Problem.of_file(file, message))
     switches = [vertex for vertex in vertices.values() if vertex.is_switch]
     return Wiring(
         hosts,
@@ -109,18 +109,20 @@ def _without_spares(
     for cable in cables:
         for one, other in (cable.ends, cable.ends[::-1]):
             neighbours[one].add(other)
-    reached = {names[it.name] for it in vertices.values() if not it.is_switch and names[it.name] in neighbours}
+    reached = {
+        names[switch.name] for switch in vertices.values() if not switch.is_switch and names[switch.name] in neighbours
+    }
     fresh = list(reached)
     while fresh:
         more = neighbours[fresh.pop()] - reached
         reached |= more
         fresh += more
-    spare = [it for it in vertices.values() if it.is_switch and names[it.name] not in reached]
+    spare = [switch for switch in vertices.values() if switch.is_switch and names[switch.name] not in reached]
     if not spare or not reached:
         return cables, []
-    shown = some((f"{names[it.name]} (line {it.line})" for it in spare), SHOWN)
-    words = f"{plural(len(spare), 'switch', 'switches')} without a path to any host left out: {shown}"
-    return [cable for cable in cables if cable.ends[0] in reached], [words]
+    shown = some((f"{names[switch.name]} (line {switch.line})" for switch in spare), SHOWN)
+    message = f"{plural(len(spare), 'switch', 'switches')} without a path to any host left out: {shown}"
+    return [cable for cable in cables if cable.ends[0] in reached], [message]
 
 
 def _nodes(
@@ -132,22 +134,22 @@ def _nodes(
     """
     return tuple(
         Node(
-            identifier=it.name,
-            owner=names[it.name],
-            is_switch=it.is_switch,
-            description=mapped(it, overrides) or it.description,
+            identifier=section.name,
+            owner=names[section.name],
+            is_switch=section.is_switch,
+            description=mapped(section, overrides) or section.description,
             ports=tuple(
                 Port(number)
-                if it.is_switch
-                else Port(number, it.links[number].guid, it.links[number].lid, it.links[number].lmc)
-                for number in sorted(it.links)
+                if section.is_switch
+                else Port(number, section.links[number].guid, section.links[number].lid, section.links[number].lmc)
+                for number in sorted(section.links)
             ),
-            size=it.ports,
-            guid=it.guid,
-            card=it.card,
-            lid=it.lid,
-            lmc=it.lmc,
+            size=section.ports,
+            guid=section.guid,
+            card=section.card,
+            lid=section.lid,
+            lmc=section.lmc,
         )
-        for it in vertices.values()
-        if names[it.name] in cabled and it.links
+        for section in vertices.values()
+        if names[section.name] in cabled and section.links
     )

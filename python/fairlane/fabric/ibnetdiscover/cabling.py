@@ -30,8 +30,10 @@ def checked_cabling(
     remarks = [*repeated, *remarks]
     refuse(_counterparts(vertices, file), file)
     remarks = [*sections.remarks, *remarks, *_drop_loopbacks(vertices), *_unusable_lids(vertices)]
-    inside = {it.name for it in vertices.values() if not it.is_switch and _AGGREGATION.search(it.description)}
-    routers = {it.name for it in vertices.values() if it.is_router}
+    inside = {
+        vertex.name for vertex in vertices.values() if not vertex.is_switch and _AGGREGATION.search(vertex.description)
+    }
+    routers = {vertex.name for vertex in vertices.values() if vertex.is_router}
     if inside:
         remarks.append(f"{plural(len(inside), 'aggregation node')} inside switches left out: no hosts")
     if routers:
@@ -46,10 +48,14 @@ def _once(vertices: list[Vertex]) -> tuple[list[Vertex], list[str]]:
     first: dict[str, Vertex] = {}
     for vertex in vertices:
         first.setdefault(vertex.name, vertex)
-    found = [it for it in vertices if first[it.name] is it or not it.links or not it.is_like(first[it.name])]
-    count = len(vertices) - len(found)
-    words = f"{plural(count, 'section')} repeated word for word, left out: the file holds the dump more than once"
-    return found, [words] if count else []
+    kept = [
+        section
+        for section in vertices
+        if first[section.name] is section or not section.links or not section.is_like(first[section.name])
+    ]
+    count = len(vertices) - len(kept)
+    remark = f"{plural(count, 'section')} repeated word for word, left out: the file holds the dump more than once"
+    return kept, [remark] if count else []
 
 
 def _by_identifier(vertices: list[Vertex], file: Path) -> tuple[dict[str, Vertex], list[str]]:
@@ -79,20 +85,20 @@ def _by_identifier(vertices: list[Vertex], file: Path) -> tuple[dict[str, Vertex
     for vertex in vertices:
         vertex.links = {port: _resolved(link, masked, by_lid) for port, link in vertex.links.items()}
     count = sum(map(len, masked.values()))
-    words = f"{count} switches and adapters share {len(masked)} masked identifiers: they are distinguished by LID"
-    return {vertex.name: vertex for vertex in vertices}, [words]
+    remark = f"{count} switches and adapters share {len(masked)} masked identifiers: they are distinguished by LID"
+    return {vertex.name: vertex for vertex in vertices}, [remark]
 
 
 def _adapters_of(vertices: list[Vertex]) -> list[Vertex]:
     """The adapters that switches' lines lead to and that have no section, each with the port that is known of it."""
     known = {vertex.name for vertex in vertices}
-    found: dict[tuple[str, int | None], Vertex] = {}
+    adapters: dict[tuple[str, int | None], Vertex] = {}
     for vertex in vertices:
         for port, link in vertex.links.items():
             if link.to in known or link.to.startswith("S-"):
                 continue
             name, key = link.to, (link.to, link.far_lid)
-            adapter = found.setdefault(key, Vertex(name, False, link.port, link.description, link.line, None, None))
+            adapter = adapters.setdefault(key, Vertex(name, False, link.port, link.description, link.line, None, None))
             adapter.is_router = name.startswith("R-")
             adapter.links[link.port] = replace(
                 link,
@@ -103,13 +109,13 @@ def _adapters_of(vertices: list[Vertex]) -> list[Vertex]:
                 description=vertex.description,
                 guid=None,
             )
-    return list(found.values())
+    return list(adapters.values())
 
 
 def _same_identifier(vertex: Vertex, before: Vertex) -> str:
-    words = f"{vertex.name} has a section already, on line {before.line}"
+    message = f"{vertex.name} has a section already, on line {before.line}"
     advice = "if GUIDs were masked, mask each by a value of its own, or leave the LIDs in"
-    return f"{words}; {advice}; if the file holds two dumps, keep one"
+    return f"{message}; {advice}; if the file holds two dumps, keep one"
 
 
 def _resolved(link: Link, masked: dict[str, list[Vertex]], by_lid: dict[tuple[str, int], str]) -> Link:
@@ -129,14 +135,14 @@ def _counterparts(vertices: dict[str, Vertex], file: Path) -> list[Problem]:
             back = other.links.get(link.port) if other else None
             here = f"{vertex.name}[{port}] leads to {link.to}[{link.port}]"
             if other is None:
-                words = f"{here}, but the dump has no section for {link.to}: is it truncated?{hint}"
+                message = f"{here}, but the dump has no section for {link.to}: is it truncated?{hint}"
             elif back is None:
-                words = f"{here}, and the section of {link.to} has no line for that port: is the dump cut off?"
+                message = f"{here}, and the section of {link.to} has no line for that port: is the dump cut off?"
             elif (back.to, back.port) != (vertex.name, port):
-                words = f"{here}, which leads to {back.to}[{back.port}] (line {back.line}): a port used twice"
+                message = f"{here}, which leads to {back.to}[{back.port}] (line {back.line}): a port used twice"
             else:
                 continue
-            problems.append(Problem.of_file(file, words, link.line))
+            problems.append(Problem.of_file(file, message, link.line))
     return problems
 
 
@@ -159,7 +165,10 @@ def _drop_between_adapters(vertices: dict[str, Vertex]) -> list[str]:
             other = vertices[link.to]
             if not other.is_switch:
                 del vertex.links[port], other.links[link.port]
-                ends = (f"{it.description or it.name} port {at}" for it, at in ((vertex, port), (other, link.port)))
+                ends = (
+                    f"{adapter.description or adapter.name} port {at}"
+                    for adapter, at in ((vertex, port), (other, link.port))
+                )
                 cables.append(f"{' to '.join(ends)} (line {link.line})")
     return [f"{plural(len(cables), 'cable')} between two adapters left out: {some(cables, SHOWN)}"] if cables else []
 
@@ -181,14 +190,14 @@ def _unusable_lids(vertices: dict[str, Vertex]) -> list[str]:
             if not all(0 < lid <= LARGEST_LID for lid in link.lids):
                 vertex.links[port] = replace(link, lid=None)
     wrong: list[str] = []
-    for lid, found in sorted(holders.items()):
+    for lid, ports in sorted(holders.items()):
         if not 0 < lid <= LARGEST_LID:
             wrong.append(
-                f"{plural(len(found), 'port')} with LID {lid}, which is no valid LID of a port: {some(found, SHOWN)}"
+                f"{plural(len(ports), 'port')} with LID {lid}, which is no valid LID of a port: {some(ports, SHOWN)}"
             )
-    twice = [(lid, found) for lid, found in sorted(holders.items()) if len(found) > 1 and 0 < lid <= LARGEST_LID]
+    twice = [(lid, ports) for lid, ports in sorted(holders.items()) if len(ports) > 1 and 0 < lid <= LARGEST_LID]
     if twice:
-        shown = some((f"{lid} ({some(found, SHOWN)})" for lid, found in twice), SHOWN)
+        shown = some((f"{lid} ({some(ports, SHOWN)})" for lid, ports in twice), SHOWN)
         wrong.append(f"{plural(len(twice), 'LID is', 'LIDs are')} used by several ports: {shown}")
     return wrong
 
@@ -197,7 +206,7 @@ def _without(vertices: dict[str, Vertex], dropped: set[str]) -> dict[str, Vertex
     """The switches and adapters without some of them and without the cables to these."""
     if not dropped:
         return vertices
-    others = {name: it for name, it in vertices.items() if name not in dropped}
+    others = {name: other for name, other in vertices.items() if name not in dropped}
     for vertex in others.values():
         vertex.links = {port: link for port, link in vertex.links.items() if link.to not in dropped}
     return others

@@ -44,7 +44,9 @@ def name_vertices(vertices: Mapping[str, Vertex], overrides: Mapping[str, str]) 
     adapters = [vertex for vertex in vertices.values() if not vertex.is_switch]
     cards = _cards(adapters)
     machines, remarks = _machines(adapters, cards, overrides)
-    named_cards = {cards[it.name]: machines[it.name] for it in reversed(adapters) if machines[it.name]}
+    named_cards = {
+        cards[adapter.name]: machines[adapter.name] for adapter in reversed(adapters) if machines[adapter.name]
+    }
     first: dict[str, str] = {}
     names: dict[str, str] = {}
     for vertex in adapters:
@@ -53,11 +55,11 @@ def name_vertices(vertices: Mapping[str, Vertex], overrides: Mapping[str, str]) 
     if first:
         some = next(vertex for vertex in adapters if names[vertex.name] in first.values())
         count = sum(name in first.values() for name in names.values())
-        words = f"{count} adapters do not name their machine (line {some.line}: {some.description!r})"
-        words = (
-            f"{words}: grouped by system image GUID into {plural(len(first), 'host')}; --node-name-map overrides this"
+        remark = f"{count} adapters do not name their machine (line {some.line}: {some.description!r})"
+        remark = (
+            f"{remark}: grouped by system image GUID into {plural(len(first), 'host')}; --node-name-map overrides this"
         )
-        remarks.append(words)
+        remarks.append(remark)
     switches = [vertex for vertex in vertices.values() if vertex.is_switch]
     names.update(_switch_names(switches, set(names.values()), overrides))
     return names, remarks
@@ -66,42 +68,50 @@ def name_vertices(vertices: Mapping[str, Vertex], overrides: Mapping[str, str]) 
 def _cards(adapters: list[Vertex]) -> dict[str, str]:
     """What holds the adapters of a card together, by identifier: the system image GUID, if it is one."""
     counts = Counter(vertex.card for vertex in adapters)
-    return {it.name: it.card if it.card and counts[it.card] <= MAX_ADAPTERS_PER_CARD else it.name for it in adapters}
+    return {
+        adapter.name: adapter.card if adapter.card and counts[adapter.card] <= MAX_ADAPTERS_PER_CARD else adapter.name
+        for adapter in adapters
+    }
 
 
 def _machines(
     adapters: list[Vertex], cards: Mapping[str, str], overrides: Mapping[str, str]
 ) -> tuple[dict[str, str | None], list[str]]:
     """The machine that each adapter is known to be in, and remarks on names that several machines have."""
-    found = {it.name: _override(it, overrides) or _described(it) for it in adapters}
-    given = {it.name for it in adapters if _override(it, overrides)}
+    machine_by_adapter = {adapter.name: _override(adapter, overrides) or _described(adapter) for adapter in adapters}
+    given = {adapter.name for adapter in adapters if _override(adapter, overrides)}
     at: dict[tuple[str, str], set[str]] = defaultdict(set)
     for vertex in adapters:
-        if (machine := found[vertex.name]) and vertex.name not in given:
+        if (machine := machine_by_adapter[vertex.name]) and vertex.name not in given:
             at[machine, vertex.description].add(cards[vertex.name])
     shared = {machine for (machine, _), several in at.items() if len(several) > 1}
     counts = {
-        machine: len({cards[name] for name, one in found.items() if one == machine and name not in given})
+        machine: len(
+            {cards[name] for name, other in machine_by_adapter.items() if other == machine and name not in given}
+        )
         for machine in sorted(shared)
     }
     names = some((f"{machine} ({count} cards)" for machine, count in counts.items()), SHOWN)
     remarks = [f"several cards name the same adapters of {names}: each card is a host"] if shared else []
-    kept = {name: None if machine in shared and name not in given else machine for name, machine in found.items()}
+    kept = {
+        name: None if machine in shared and name not in given else machine
+        for name, machine in machine_by_adapter.items()
+    }
     return kept, remarks
 
 
-def machine_of(words: str) -> tuple[str, str] | None:
+def machine_of(description: str) -> tuple[str, str] | None:
     """The machine and the adapter that a description names, as ``node17 mlx5_0``; None if it names none."""
-    found = _MACHINE.fullmatch(words.strip())
-    return (found[1], found[2]) if found else None
+    match = _MACHINE.fullmatch(description.strip())
+    return (match[1], match[2]) if match else None
 
 
 def _described(adapter: Vertex) -> str | None:
     """The machine that an adapter's description names, if it does; a description that is no card's is a machine's."""
-    words = adapter.description.strip()
-    machine = _MACHINE.fullmatch(words)
-    name = machine[1] if machine else words
-    if not name or _UNNAMED.fullmatch(name) or (not machine and _CARD_NAME.match(words)):
+    description = adapter.description.strip()
+    machine = _MACHINE.fullmatch(description)
+    name = machine[1] if machine else description
+    if not name or _UNNAMED.fullmatch(name) or (not machine and _CARD_NAME.match(description)):
         return None
     return name
 
@@ -128,21 +138,29 @@ def in_rail_order(
     ``names`` are the names of hosts and switches by identifier. Hosts keep the places that they have in the dump.
     """
     adapters = [vertex for vertex in vertices.values() if not vertex.is_switch]
-    called = {it.name: _adapter_name(it, overrides) for it in adapters}
+    called = {adapter.name: _adapter_name(adapter, overrides) for adapter in adapters}
     of_host: dict[str, list[Vertex]] = defaultdict(list)
-    for vertex in sorted(adapters, key=lambda it: (as_numbers_count(called[it.name]), it.guid or 0, it.name)):
+    for vertex in sorted(
+        adapters, key=lambda adapter: (as_numbers_count(called[adapter.name]), adapter.guid or 0, adapter.name)
+    ):
         of_host[names[vertex.name]].append(vertex)
-    following = {host: iter(own) for host, own in of_host.items()}
-    order = (it if it.is_switch else next(following[names[it.name]]) for it in vertices.values())
-    named = {host: own for host, own in of_host.items() if host not in vertices}
-    sets = {host: tuple(name for it in own if (name := called[it.name])) for host, own in named.items()}
+    following = {host: iter(members) for host, members in of_host.items()}
+    order = (adapter if adapter.is_switch else next(following[names[adapter.name]]) for adapter in vertices.values())
+    named = {host: members for host, members in of_host.items() if host not in vertices}
+    sets = {
+        host: tuple(name for adapter in members if (name := called[adapter.name])) for host, members in named.items()
+    }
     return {vertex.name: vertex for vertex in order}, _lacking(sets)
 
 
 def _adapter_name(adapter: Vertex, overrides: Mapping[str, str]) -> str:
     """What the map or its description call an adapter within its machine, as ``mlx5_0``; empty if nothing does."""
-    given = (_MACHINE.fullmatch(words.strip()) for words in (mapped(adapter, overrides), adapter.description) if words)
-    return next((found[2] for found in given if found), "")
+    given = (
+        _MACHINE.fullmatch(description.strip())
+        for description in (mapped(adapter, overrides), adapter.description)
+        if description
+    )
+    return next((match[2] for match in given if match), "")
 
 
 def as_numbers_count(name: str) -> tuple[bool, list[tuple[int, str]]]:
@@ -165,16 +183,17 @@ def _lacking(adapters: Mapping[str, tuple[str, ...]]) -> list[str]:
     if not lacking:
         return []
     shown = some((f"{host} ({name})" for host, name in lacking.items()), SHOWN)
-    words = f"{plural(len(lacking), 'host lacks', 'hosts lack')} an adapter that {most} others have: {shown}"
-    return [f"{words}; from there on their rails are other adapters"]
+    remark = f"{plural(len(lacking), 'host lacks', 'hosts lack')} an adapter that {most} others have: {shown}"
+    return [f"{remark}; from there on their rails are other adapters"]
 
 
 def _switch_names(switches: Iterable[Vertex], hosts: set[str], overrides: Mapping[str, str]) -> dict[str, str]:
     """The switches' names: those of the map, else descriptions that nothing else has, else identifiers."""
-    wanted = {it.name: _override(it, overrides) or it.description for it in switches}
+    wanted = {switch.name: _override(switch, overrides) or switch.description for switch in switches}
     counts = Counter(wanted.values())
     return {
-        name: words if words and counts[words] == 1 and words not in hosts else name for name, words in wanted.items()
+        name: name_of if name_of and counts[name_of] == 1 and name_of not in hosts else name
+        for name, name_of in wanted.items()
     }
 
 
@@ -186,16 +205,16 @@ def read_name_map(file: Path) -> dict[str, str]:
     lines: dict[str, int] = {}
     problems = []
     for number, line in content_lines(text):
-        found = _MAP_LINE.fullmatch(line)
-        if found is None:
-            words = f"not a line of a node name map: {line[:60]!r}"
-            problems.append(Problem.of_file(file, words, number, allowed='0xGUID "name"'))
+        match = _MAP_LINE.fullmatch(line)
+        if match is None:
+            message = f"not a line of a node name map: {line[:60]!r}"
+            problems.append(Problem.of_file(file, message, number, allowed='0xGUID "name"'))
             continue
-        key = f"{int(found[1], 16):016x}" if found[1].startswith("0x") else found[1]
-        name = (found[2] or found[3] or found[4]).strip()
+        key = f"{int(match[1], 16):016x}" if match[1].startswith("0x") else match[1]
+        name = (match[2] or match[3] or match[4]).strip()
         if names.setdefault(key, name) != name:
-            words = f"{found[1]} has another name on line {lines[key]}: {names[key]}"
-            problems.append(Problem.of_file(file, words, number))
+            message = f"{match[1]} has another name on line {lines[key]}: {names[key]}"
+            problems.append(Problem.of_file(file, message, number))
         lines.setdefault(key, number)
     if problems:
         raise ScenarioError(problems)

@@ -54,7 +54,7 @@ def is_link_report(text: str) -> bool:
 def read_ports_report(text: str, file: Path) -> Sections:
     """The nodes; ``ScenarioError`` names every line that is none of the report's."""
     rows, remarks = _of_tool(text, file, lambda line: bool(_CABLED.fullmatch(line) or _FREE.fullmatch(line)))
-    found: dict[str, Vertex] = {}
+    vertices: dict[str, Vertex] = {}
     problems = []
     for number, line in rows:
         cabled = _CABLED.fullmatch(line)
@@ -62,7 +62,7 @@ def read_ports_report(text: str, file: Path) -> Sections:
         assert parts is not None, "every row is one of the two"
         kind, lid, port, guid = parts[1], whole_number(parts[2]), whole_number(parts[3]), int(parts[4], 16)
         name = parts[11] if cabled else parts[5]
-        vertex = _vertex(found, kind, guid, name.strip(), lid, number)
+        vertex = _vertex(vertices, kind, guid, name.strip(), lid, number)
         vertex.ports = max(vertex.ports, port)
         if cabled is None:
             continue
@@ -72,10 +72,10 @@ def read_ports_report(text: str, file: Path) -> Sections:
             continue
         to = f"{_KINDS[cabled[7]]}-{int(cabled[10], 16):016x}"
         far = whole_number(cabled[8])
-        own = None if vertex.is_switch else lid
-        vertex.links[port] = Link(to, whole_number(cabled[9]), speed, own, far, cabled[12].strip(), number)
+        own_lid = None if vertex.is_switch else lid
+        vertex.links[port] = Link(to, whole_number(cabled[9]), speed, own_lid, far, cabled[12].strip(), number)
     refuse(problems, file)
-    return Sections(list(found.values()), remarks)
+    return Sections(list(vertices.values()), remarks)
 
 
 def read_link_report(text: str, file: Path) -> Sections:
@@ -93,8 +93,8 @@ def read_link_report(text: str, file: Path) -> Sections:
             to = by_guid.get((guid, port)) if guid is not None else None
             to = to or by_lid.get((lid, port), f"H-lid{lid}")
             problem = _problem(vertex, end.port, speed)
-            own = (None, None) if is_switch else (end.lid, end.guid)
-            vertex.links.setdefault(end.port, Link(to, port, speed, own[0], lid, description, end.line, own[1]))
+            near = (None, None) if is_switch else (end.lid, end.guid)
+            vertex.links.setdefault(end.port, Link(to, port, speed, near[0], lid, description, end.line, near[1]))
         if problem:
             problems.append(Problem.of_file(file, problem, end.line))
     refuse(problems, file)
@@ -158,14 +158,14 @@ class _LinkReport:
         return _vertex(self.vertices, kind, guid, description, lid, line)
 
 
-def _vertex(found: dict[str, Vertex], kind: str, guid: int, description: str, lid: int, line: int) -> Vertex:
+def _vertex(vertices: dict[str, Vertex], kind: str, guid: int, description: str, lid: int, line: int) -> Vertex:
     """The node, which its first line makes."""
     name = f"{_KINDS[kind]}-{guid:016x}"
     is_switch = name.startswith("S-")
-    if name not in found:
-        found[name] = Vertex(name, is_switch, 0, description, line, guid, None, lid if is_switch else None)
-        found[name].is_router = name.startswith("R-")
-    return found[name]
+    if name not in vertices:
+        vertices[name] = Vertex(name, is_switch, 0, description, line, guid, None, lid if is_switch else None)
+        vertices[name].is_router = name.startswith("R-")
+    return vertices[name]
 
 
 def _problem(vertex: Vertex, port: int, speed: str) -> str | None:
@@ -178,28 +178,29 @@ def _problem(vertex: Vertex, port: int, speed: str) -> str | None:
     return None
 
 
-def _speed(words: str) -> tuple[str, str | None]:
+def _speed(state: str) -> tuple[str, str | None]:
     """Lanes and rate of a link that is up, empty for one that is not; and what is wrong."""
-    up = _UP.fullmatch(words)
+    up = _UP.fullmatch(state)
     if up is None:
-        return "", None if _DOWN.fullmatch(words) else f"no state of a link: {words[:60]!r}"
+        return "", None if _DOWN.fullmatch(state) else f"no state of a link: {state[:60]!r}"
     if up[3]:
         return f"{up[1]}xFDR10", None
     signalling = float(up[2])
-    for rate, own in _SIGNALLING.items():
-        if abs(signalling - own) <= _CLOSE * own:
+    for rate, known_rate in _SIGNALLING.items():
+        if abs(signalling - known_rate) <= _CLOSE * known_rate:
             return f"{up[1]}x{rate}", None
-    return "", f"unknown speed {up[2]} Gbps of a lane; allowed: {', '.join(f'{it:g}' for it in _SIGNALLING.values())}"
+    known = ", ".join(f"{rate:g}" for rate in _SIGNALLING.values())
+    return "", f"unknown speed {up[2]} Gbps of a lane; allowed: {known}"
 
 
 def _of_tool(text: str, file: Path, belongs: Callable[[str], bool]) -> tuple[list[tuple[int, str]], list[str]]:
     """The lines of a tool's output with their numbers, and remarks on those that a paste has added."""
     lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1)]
-    own = [(number, line) for number, line in lines if belongs(line)]
-    first, last = (own[0][0], own[-1][0]) if own else (0, 0)
+    of_tool = [(number, line) for number, line in lines if belongs(line)]
+    first, last = (of_tool[0][0], of_tool[-1][0]) if of_tool else (0, 0)
     skipped: dict[str, list[str]] = defaultdict(list)
     problems = []
-    known = {number for number, _ in own}
+    known = {number for number, _ in of_tool}
     for number, line in lines:
         if not line or number in known or line.startswith("#"):
             continue
@@ -210,7 +211,7 @@ def _of_tool(text: str, file: Path, belongs: Callable[[str], bool]) -> tuple[lis
         else:
             problems.append(Problem.of_file(file, f"not a line of the report: {line[:60]!r}; is it cut off?", number))
     refuse(problems, file)
-    return own, list(_remarks(skipped))
+    return of_tool, list(_remarks(skipped))
 
 
 def _remarks(skipped: dict[str, list[str]]) -> Iterator[str]:

@@ -71,7 +71,7 @@ class Vertex:
 
     def is_like(self, other: "Vertex") -> bool:
         """Whether another section states the same."""
-        ports = ({port: replace(link, line=0) for port, link in it.links.items()} for it in (self, other))
+        ports = ({port: replace(link, line=0) for port, link in vertex.links.items()} for vertex in (self, other))
         return replace(self, line=0, links={}) == replace(other, line=0, links={}) and next(ports) == next(ports)
 
     @property
@@ -194,8 +194,8 @@ class _Reader:
             self._sections.remarks.append(f"{plural(len(lines), 'line')} skipped, {what}: {some(lines, SHOWN)}")
         if self._without_tabs:
             count = plural(len(self._without_tabs), "line has", "lines have")
-            words = f"{count} lost the tabs, as in a paste from a terminal, from line {self._without_tabs[0]} on"
-            self._sections.remarks.append(f"{words}: read without them")
+            remark = f"{count} lost the tabs, as in a paste from a terminal, from line {self._without_tabs[0]} on"
+            self._sections.remarks.append(f"{remark}: read without them")
         return self._sections
 
 
@@ -237,15 +237,15 @@ def _around(line: str, number: int, first: int, last: int) -> str | None:
     return "text in front of the dump" if number < first else "text behind the dump"
 
 
-def _without_speed(found: Sections, file: Path) -> list[Problem]:
+def _without_speed(sections: Sections, file: Path) -> list[Problem]:
     """Lines without a speed, where others have one; a remark where none has."""
-    links = [link for vertex in found.vertices for link in vertex.links.values()]
+    links = [link for vertex in sections.vertices for link in vertex.links.values()]
     unknown = [link for link in links if not link.speed]
     if links and len(unknown) == len(links):
-        found.remarks.append("no line names a speed: all cables have the fabric's default bandwidth")
+        sections.remarks.append("no line names a speed: all cables have the fabric's default bandwidth")
         return []
-    words = "not a whole line of a port: it names no speed; is the dump cut off?"
-    return [Problem.of_file(file, words, link.line) for link in unknown]
+    message = "not a whole line of a port: it names no speed; is the dump cut off?"
+    return [Problem.of_file(file, message, link.line) for link in unknown]
 
 
 def _add_port(vertex: Vertex | None, line: str, number: int) -> tuple[str | None, bool]:
@@ -268,16 +268,16 @@ def _add_port(vertex: Vertex | None, line: str, number: int) -> tuple[str | None
         problem = f"port {port} of {vertex.name} is used twice: also on line {vertex.links[port].line}"
     if problem:
         return problem, True
-    own, lids, called = _OWN_LID.match(rest), [lid for lid, _ in _LID.findall(rest)], _QUOTED.search(rest)
+    own_port, lids, called = _OWN_LID.match(rest), [lid for lid, _ in _LID.findall(rest)], _QUOTED.search(rest)
     vertex.links[port] = Link(
         to,
         whole_number(there),
         speed[1] if speed else "",
-        whole_number(own[1]) if own else None,
+        whole_number(own_port[1]) if own_port else None,
         whole_number(lids[-1]) if lids else None,
         called[1] if called else "",
         number,
         int(guid, 16) if guid and _PORT_GUID.fullmatch(guid) else None,
-        int(own[2] or 0) if own else 0,
+        int(own_port[2] or 0) if own_port else 0,
     )
     return None, bool(space)

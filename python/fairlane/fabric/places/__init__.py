@@ -56,16 +56,16 @@ def _hosts(fabric: Fabric, switches: Floats, outward: Floats, room: Floats, row:
         room: Greatest length of the row and of a step in it, shape (2,).
         row: Places of hosts in a row of all, NaN for those without a switch.
     """
-    found = np.full((fabric.hosts, 2), np.nan) if row is None else row
+    spots = np.full((fabric.hosts, 2), np.nan) if row is None else row
     for switch, hosts in shapes.hosts_at(fabric).items():
-        here = [host for host in sorted(hosts) if np.isnan(found[host, 0])]
+        here = [host for host in sorted(hosts) if np.isnan(spots[host, 0])]
         out = outward[switch]
         along = np.array([out[1], -out[0]]) / np.hypot(*out)
         along *= -1 if along[0] < 0 else 1
         step = min(float(room[1]), float(room[0]) / max(len(here), 1))
         offsets = (np.arange(len(here)) - (len(here) - 1) / 2) * step
-        found[here] = switches[switch] + out + offsets[:, None] * along
-    lonely = np.flatnonzero(np.isnan(found[:, 0]))
-    low = np.fmin.reduce(np.concatenate([switches, found]), axis=0, initial=0.0)
-    found[lonely] = np.column_stack([low[0] + np.arange(len(lonely)) * room[1], np.full(len(lonely), low[1] - 0.5)])
-    return found
+        spots[here] = switches[switch] + out + offsets[:, None] * along
+    lonely = np.flatnonzero(np.isnan(spots[:, 0]))
+    low = np.fmin.reduce(np.concatenate([switches, spots]), axis=0, initial=0.0)
+    spots[lonely] = np.column_stack([low[0] + np.arange(len(lonely)) * room[1], np.full(len(lonely), low[1] - 0.5)])
+    return spots

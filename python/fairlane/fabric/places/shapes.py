@@ -30,10 +30,10 @@ def hosts_of(fabric: Fabric) -> Counter[int]:
 
 def hosts_at(fabric: Fabric) -> dict[int, set[int]]:
     """The hosts of each switch that has some."""
-    found: dict[int, set[int]] = defaultdict(set)
+    by_switch: dict[int, set[int]] = defaultdict(set)
     for host, switch, _ in adapters(fabric):
-        found[switch].add(host)
-    return found
+        by_switch[switch].add(host)
+    return by_switch
 
 
 def adapters(fabric: Fabric) -> list[tuple[int, int, int]]:
@@ -66,14 +66,14 @@ def places_of_grid(fabric: Fabric) -> tuple[Floats, Floats, Floats]:
     sides = list(fabric.plan["sides"])
     if fabric.plan["line"] == "ring" and sum(side > 1 for side in sides) == 1:
         count = int(np.prod(sides))
-        found = circle(count, count / 2 / np.pi + 0.5)
-        outward, room = 0.4 * found / np.hypot(*found.T)[:, None], np.array([0.7, 0.2])
+        spots = circle(count, count / 2 / np.pi + 0.5)
+        outward, room = 0.4 * spots / np.hypot(*spots.T)[:, None], np.array([0.7, 0.2])
     else:
-        found = places_in(sides, steps_of(sides))
-        outward, room = np.tile([0.25, -0.25], (len(found), 1)), np.array([0.45, 0.2])
-    step = np.array([float(np.ptp(found[:, 0])) + 2.0, 0.0])
-    copies = fabric.switches // len(found)
-    return np.concatenate([found + at * step for at in range(copies)]), np.tile(outward, (copies, 1)), room
+        spots = places_in(sides, steps_of(sides))
+        outward, room = np.tile([0.25, -0.25], (len(spots), 1)), np.array([0.45, 0.2])
+    step = np.array([float(np.ptp(spots[:, 0])) + 2.0, 0.0])
+    copies = fabric.switches // len(spots)
+    return np.concatenate([spots + at * step for at in range(copies)]), np.tile(outward, (copies, 1)), room
 
 
 def longest(sides: list[int]) -> int:
@@ -152,11 +152,11 @@ class Shape:
 
     def between(self) -> Counter[Pair]:
         """Cables between groups."""
-        found: Counter[Pair] = Counter()
+        counts: Counter[Pair] = Counter()
         for (a, b), count in self.cables.items():
             if self.group(a) != self.group(b):
-                found[self.group(a), self.group(b)] += count
-        return found
+                counts[self.group(a), self.group(b)] += count
+        return counts
 
 
 def places_of_groups(shape: Shape) -> tuple[Floats, Floats, Floats]:
@@ -164,7 +164,7 @@ def places_of_groups(shape: Shape) -> tuple[Floats, Floats, Floats]:
     centres = circle(shape.groups) if shape.groups > 1 else np.zeros((1, 2))
     radius = radius_of(shape)
     outward = []
-    found = []
+    places = []
     for centre in centres:
         if shape.row != shape.size:
             rows = shape.size // shape.row
@@ -177,10 +177,10 @@ def places_of_groups(shape: Shape) -> tuple[Floats, Floats, Floats]:
             flat = len(set(shape.levels)) <= 1 and shape.size > 1
             directions = [outwards(spot - centre if flat else centre) for spot in spots]
             outward.append(0.3 * radius * np.array(directions))
-        found.append(spots)
+        places.append(spots)
     step = 0.9 * radius / max(shape.row, shape.size // shape.row) if shape.row != shape.size else 0.14 * radius
     across = step if shape.row != shape.size else 5.0 * radius / shape.size
-    return np.concatenate(found), np.concatenate(outward), np.array([across, step])
+    return np.concatenate(places), np.concatenate(outward), np.array([across, step])
 
 
 def radius_of(shape: Shape) -> float:
@@ -247,11 +247,11 @@ class Tree:
 
     def subtrees(self) -> list[list[int]]:
         """The switches of each subtree below the top level."""
-        found: dict[int, list[int]] = defaultdict(list)
+        by_label: dict[int, list[int]] = defaultdict(list)
         for switch, label in enumerate(subtrees(self.fabric, self.top - 1)):
             if self.levels[switch] < self.top:
-                found[label].append(switch)
-        return list(found.values())
+                by_label[label].append(switch)
+        return list(by_label.values())
 
 
 def places_of_levels(fabric: Fabric, shape: float) -> tuple[Floats, Floats, Floats]:
@@ -262,10 +262,10 @@ def places_of_levels(fabric: Fabric, shape: float) -> tuple[Floats, Floats, Floa
     tree = Tree(fabric)
     x = columns(tree)
     height = tree.top + 0.5
-    found = np.array([[shape * x[switch], level / height] for switch, level in enumerate(tree.levels)], float)
+    spots = np.array([[shape * x[switch], level / height] for switch, level in enumerate(tree.levels)], float)
     widest = max(len(tree.hosts_at), *(len(row) for row in tree.rows.values()))
     room = np.array([0.86 * shape / max(widest, 1), 0.3])
-    return found, np.tile([0.0, -0.5 / height], (len(found), 1)), room
+    return spots, np.tile([0.0, -0.5 / height], (len(spots), 1)), room
 
 
 def row_of_hosts(fabric: Fabric, shape: float) -> Floats | None:
@@ -300,16 +300,16 @@ MOST_BY_SPECTRUM = 1500
 
 def places_of_ring(fabric: Fabric) -> tuple[Floats, Floats, Floats]:
     """All switches, the way from each to its hosts, and the room that these have (see ``places.places_of``)."""
-    found = around(fabric)
+    spots = around(fabric)
     room = 2 * np.pi * 1.15 / max(fabric.switches, 1)
-    return found, 0.15 * found, np.array([0.9 * room, 0.04])
+    return spots, 0.15 * spots, np.array([0.9 * room, 0.04])
 
 
 def around(fabric: Fabric) -> Floats:
     """All switches around a circle."""
-    found = np.empty((fabric.switches, 2))
-    found[_order(fabric.switches, list(cables(fabric)))] = circle(fabric.switches)
-    return found
+    spots = np.empty((fabric.switches, 2))
+    spots[_order(fabric.switches, list(cables(fabric)))] = circle(fabric.switches)
+    return spots
 
 
 def _order(switches: int, pairs: list[Pair]) -> list[int]:
@@ -339,8 +339,8 @@ def _by_neighbours(switches: int, pairs: list[Pair]) -> list[int]:
     graph = coo_array((np.ones(len(a)), (a, b)), shape=(switches, switches)).tocsr()
     graph = graph + graph.T
     if switches > MOST_BY_SPECTRUM:
-        found: list[int] = reverse_cuthill_mckee(graph, symmetric_mode=True).tolist()
-        return found
+        arranged: list[int] = reverse_cuthill_mckee(graph, symmetric_mode=True).tolist()
+        return arranged
     joined = graph.toarray()
     _, vectors = np.linalg.eigh(np.diag(joined.sum(axis=0)) - joined)
     order: list[int] = np.argsort(np.arctan2(vectors[:, 2], vectors[:, 1]), kind="stable").tolist()

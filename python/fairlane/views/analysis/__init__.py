@@ -24,19 +24,19 @@ MOST_ROOTS = 6
 """Roots of congestion that a terminal lists."""
 
 
-def view(found: Analysis) -> View:
+def view(analysis: Analysis) -> View:
     """Everything that was found."""
-    meta = found.run.meta
-    terms = {"folder": found.run.folder, "scenario": meta.scenario, "seed": meta.seed, "version": meta.version}
+    meta = analysis.run.meta
+    terms = {"folder": analysis.run.folder, "scenario": meta.scenario, "seed": meta.seed, "version": meta.version}
     return View(
-        title=f"{meta.scenario}: why {found.job} waited",
-        headline=walk.headline(found.walk),
-        facts=[_facts(found)],
-        parts=list(_parts(found)),
+        title=f"{meta.scenario}: why {analysis.job} waited",
+        headline=walk.headline(analysis.walk),
+        facts=[_facts(analysis)],
+        parts=list(_parts(analysis)),
         remarks=[
-            *walk.cause(found),
-            *waits.remarks(found),
-            *([] if roots(found.run) else [UNSATURATED]),
+            *walk.cause(analysis),
+            *waits.remarks(analysis),
+            *([] if roots(analysis.run) else [UNSATURATED]),
             *map(str, meta.notes),
         ],
         provenance={"run": terms},
@@ -48,33 +48,33 @@ def draw(made: View, folder: Path) -> list[Path]:
     return [*write_pictures(made, made.pictures, folder), write(made, folder / PAGE)]
 
 
-def plot(found: Analysis, name: str) -> Any:
+def plot(analysis: Analysis, name: str) -> Any:
     """A picture as a chart of Altair. Raises ``ScenarioError`` if there is no such picture or nothing to show in it."""
-    return shown(view(found), PICTURES, name)
+    return shown(view(analysis), PICTURES, name)
 
 
-def _parts(found: Analysis) -> Iterator[Table | Chart]:
-    yield from walk.parts(found)
-    if every := roots(found.run):
+def _parts(analysis: Analysis) -> Iterator[Table | Chart]:
+    yield from walk.parts(analysis)
+    if every := roots(analysis.run):
         yield roots_table(every, MOST_ROOTS)
-    yield from ranks.iterations(found)
-    yield from waits.parts(found)
-    yield from ranks.parts(found)
-    yield from waits.flits(found)
+    yield from ranks.iterations(analysis)
+    yield from waits.parts(analysis)
+    yield from ranks.parts(analysis)
+    yield from waits.flits(analysis)
 
 
-def _facts(found: Analysis) -> str:
+def _facts(analysis: Analysis) -> str:
     """Which run, and which stretch of it was looked at."""
-    meta, span = found.run.meta, found.chosen.span
+    meta, span = analysis.run.meta, analysis.chosen.span
     partial = " (partial: interrupted)" if meta.partial else ""
-    words = [f"{meta.scenario}, {seconds(meta.simulated_s)} simulated, seed {meta.seed}{partial}"]
-    iterations = f", {plural(found.iterations.height + 1, 'iteration')}" if span.iteration is not None else ""
-    words.append(f"{found.job}: {plural(found.breakdown.height, 'rank')}{iterations}")
-    if found.isolated is not None:
-        alone = found.isolated.span.seconds
+    facts = [f"{meta.scenario}, {seconds(meta.simulated_s)} simulated, seed {meta.seed}{partial}"]
+    iterations = f", {plural(analysis.iterations.height + 1, 'iteration')}" if span.iteration is not None else ""
+    facts.append(f"{analysis.job}: {plural(analysis.breakdown.height, 'rank')}{iterations}")
+    if analysis.isolated is not None:
+        alone = analysis.isolated.span.seconds
         compared = f"{span.seconds / alone:.2f} times that of the isolated run, {seconds(alone)}"
-        words.append(f"{span.name}: {which(span)}, {seconds(span.seconds)}, {compared}")
+        facts.append(f"{span.name}: {which(span)}, {seconds(span.seconds)}, {compared}")
     else:
         name = "analysed" if span.iteration is None else span.name
-        words.append(f"{name}: {which(span)}, {seconds(span.seconds)}; no isolated run to compare with")
-    return "; ".join(words)
+        facts.append(f"{name}: {which(span)}, {seconds(span.seconds)}; no isolated run to compare with")
+    return "; ".join(facts)

@@ -35,21 +35,21 @@ def which(span: Span) -> str:
     return what if span.round is None else f"{what}, round {span.round}"
 
 
-def stretch(found: Analysis) -> str:
+def stretch(analysis: Analysis) -> str:
     """The stretch that was looked at."""
-    span = found.chosen.span
+    span = analysis.chosen.span
     return which(span) if span.iteration is None else f"{which(span)} ({span.name})"
 
 
-def parts(found: Analysis) -> Iterator[Table | Chart]:
+def parts(analysis: Analysis) -> Iterator[Table | Chart]:
     """Time by what it was spent on and by call, drawn and as tables."""
-    if not found.breakdown.height:
+    if not analysis.breakdown.height:
         return
-    rows = [{**row, "part": _NAMES.get(row["part"], row["part"])} for row in spread(found.breakdown).to_dicts()]
-    calls = found.calls.to_dicts()
-    share = f"Waits and allreduce take {percent(dominant_share(found.calls))} of the time in MPI."
+    rows = [{**row, "part": _NAMES.get(row["part"], row["part"])} for row in spread(analysis.breakdown).to_dicts()]
+    calls = analysis.calls.to_dicts()
+    share = f"Waits and allreduce take {percent(dominant_share(analysis.calls))} of the time in MPI."
     said = share if calls else "No MPI call was made."
-    note = f"Bars: means of {plural(found.breakdown.height, 'rank')} of {found.job}; lines: the range over ranks."
+    note = f"Bars: means of {plural(analysis.breakdown.height, 'rank')} of {analysis.job}; lines: the range over ranks."
     times = [Column("spent on", "part"), *columns(seconds, min="min", mean="mean", max="max")]
     ends = (_ROOM * row["max"] for row in rows)
     axis = Axis.of([0.0, *ends], "Time of a rank", "time")
@@ -103,28 +103,30 @@ def _bars(
     yield text.encode(x=axis.x(reach[1] if reach else value), text="text:N")
 
 
-def iterations(found: Analysis) -> Iterator[Chart]:
+def iterations(analysis: Analysis) -> Iterator[Chart]:
     """Time over iterations, in the co-run and isolated; nothing if the job has fewer than two."""
-    if found.iterations.height < 2:
+    if analysis.iterations.height < 2:
         return
     note = "An iteration lasts from the last rank's mark before it to the last rank's mark."
-    if has_timed_parts(found.run.completions, found.job):
+    if has_timed_parts(analysis.run.completions, analysis.job):
         note = "The timed part of each iteration, of its slowest rank."
-    made = drawing(240, _iterations(found))
-    yield Chart("iterations", f"Iterations of {found.job}", made, _slowest(found), note, found.iterations.to_dicts())
+    made = drawing(240, _iterations(analysis))
+    yield Chart(
+        "iterations", f"Iterations of {analysis.job}", made, _slowest(analysis), note, analysis.iterations.to_dicts()
+    )
 
 
-def _iterations(found: Analysis) -> Iterator[Layer]:
+def _iterations(analysis: Analysis) -> Iterator[Layer]:
     runs = {"isolated_seconds": "isolated run", "seconds": "co-run"}
-    runs = {key: name for key, name in runs.items() if key in found.iterations.columns}
-    long = found.iterations.unpivot([*runs], index="iteration", variable_name="run", value_name="time").drop_nulls()
+    runs = {key: name for key, name in runs.items() if key in analysis.iterations.columns}
+    long = analysis.iterations.unpivot([*runs], index="iteration", variable_name="run", value_name="time").drop_nulls()
     rows = long.with_columns(pl.col("run").replace(runs)).to_dicts()
     number = Axis.over(rows, "iteration", "Iteration", "count", scale="linear", zero=False)
     time = Axis.over(rows, "time", "Time", "time", also=[1.1 * max(row["time"] for row in rows)])
     told = [*columns(iteration="iteration", run="run"), Column("time", "time", seconds)]
     channels: dict[str, Any] = {"x": number.x("iteration"), "y": time.y("time")}
     yield from course(rows, told, {"strokeWidth": 1.2}, {"size": 20}, **channels, color=colour("run", [*runs.values()]))
-    span = found.chosen.span
+    span = analysis.chosen.span
     for row in rows:
         if (row["iteration"], row["run"]) != (span.iteration, "co-run"):
             continue
@@ -135,10 +137,10 @@ def _iterations(found: Analysis) -> Iterator[Layer]:
         yield text.encode(text="text:N")
 
 
-def _slowest(found: Analysis) -> str:
-    span = found.chosen.span
-    if found.isolated is None or span.iteration is None:
-        return f"{plural(found.iterations.height + 1, 'iteration')} of {found.job}."
-    row = found.iterations.row(by_predicate=pl.col("iteration") == span.iteration, named=True)
+def _slowest(analysis: Analysis) -> str:
+    span = analysis.chosen.span
+    if analysis.isolated is None or span.iteration is None:
+        return f"{plural(analysis.iterations.height + 1, 'iteration')} of {analysis.job}."
+    row = analysis.iterations.row(by_predicate=pl.col("iteration") == span.iteration, named=True)
     ratio = row["seconds"] / row["isolated_seconds"]
-    return f"{found.job}: iteration {span.iteration} takes {ratio:.2f} times as long as in the isolated run."
+    return f"{analysis.job}: iteration {span.iteration} takes {ratio:.2f} times as long as in the isolated run."

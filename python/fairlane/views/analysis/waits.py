@@ -23,51 +23,51 @@ from fairlane.views.tables import Column, Row, Table, columns, count, time_ps
 from fairlane.wording import percent, plural, seconds
 
 
-def parts(found: Analysis) -> Iterator[Table | Chart]:
+def parts(analysis: Analysis) -> Iterator[Table | Chart]:
     """Waits by rank and by neighbour, delays, and the inference."""
-    yield from _longest_waits(found)
-    yield from _by_neighbour(found)
-    yield from _first_exchange(found)
-    yield from _inference(found)
+    yield from _longest_waits(analysis)
+    yield from _by_neighbour(analysis)
+    yield from _first_exchange(analysis)
+    yield from _inference(analysis)
 
 
-def _longest_waits(found: Analysis) -> Iterator[Chart]:
+def _longest_waits(analysis: Analysis) -> Iterator[Chart]:
     """A dot for each rank and stretch."""
     longest = [
-        apart_from_collectives(one.delays)
+        apart_from_collectives(part.delays)
         .group_by("rank")
-        .agg(stretch=pl.lit(one.span.name), wait=pl.col("wait_ps").max() * PS)
+        .agg(stretch=pl.lit(part.span.name), wait=pl.col("wait_ps").max() * PS)
         .sort("rank")
-        for one in found.stretches
+        for part in analysis.stretches
     ]
     rows = pl.concat(longest).to_dicts()
     if not rows:
         return
-    mine = [row for row in rows if row["stretch"] == found.stretches[-1].span.name]
+    mine = [row for row in rows if row["stretch"] == analysis.stretches[-1].span.name]
     worst = max(mine, key=lambda row: row["wait"], default=None)
     said = f"Rank {worst['rank']} waits longest, {seconds(worst['wait'])}." if worst else "No rank waits."
-    note = f"Dashed: {seconds(found.threshold_ps * PS)}; longer waits are counted as delays."
-    yield Chart("waits", "Longest wait of each rank", drawing(240, _waits(found, rows)), said, note, rows)
+    note = f"Dashed: {seconds(analysis.threshold_ps * PS)}; longer waits are counted as delays."
+    yield Chart("waits", "Longest wait of each rank", drawing(240, _waits(analysis, rows)), said, note, rows)
 
 
-def _waits(found: Analysis, rows: Sequence[Row]) -> Iterator[Layer]:
-    threshold = found.threshold_ps * PS
+def _waits(analysis: Analysis, rows: Sequence[Row]) -> Iterator[Layer]:
+    threshold = analysis.threshold_ps * PS
     rank = Axis.over(rows, "rank", "Rank", "count", scale="linear", zero=False)
     wait = Axis.of([threshold or None, *(row["wait"] or None for row in rows)], "Longest wait", "time")
     shown, tooltip = described(rows, [*columns(rank="rank", stretch="run"), Column("wait", "wait", seconds)])
     if threshold:
         yield chart([{"at": threshold}]).mark_rule(style="ink", strokeDash=[4, 3]).encode(y=wait.y("at"))
     dots = chart(shown).mark_point(size=30 if len(rows) <= 1024 else 12)
-    names = [one.span.name for one in found.stretches]
+    names = [part.span.name for part in analysis.stretches]
     yield dots.encode(x=rank.x("rank"), y=wait.y("wait"), color=colour("stretch", names), tooltip=tooltip)
 
 
-def _by_neighbour(found: Analysis) -> Iterator[Table | Chart]:
-    delays = found.point_to_point
+def _by_neighbour(analysis: Analysis) -> Iterator[Table | Chart]:
+    delays = analysis.point_to_point
     known = by_neighbour(delays).filter(pl.col("neighbour").is_not_null()).to_dicts()
     if known:
         whose = "messages of collectives" if bool(delays["collective"].all()) else "point-to-point messages"
-        note = f"Waits on {whose}, {stretch(found)}."
+        note = f"Waits on {whose}, {stretch(analysis)}."
         times = [
             {
                 "neighbour": str(row["neighbour"]),
@@ -92,9 +92,9 @@ def _by_neighbour(found: Analysis) -> Iterator[Table | Chart]:
         )
         title = "Longest of a wait by neighbour"
         yield Chart("longest", title, longest, f"Longest: {sizes}.", "", rows, picture="delays")
-    every = by_neighbour(found.chosen.delays).to_dicts()
+    every = by_neighbour(analysis.chosen.delays).to_dicts()
     if every:
-        yield _neighbours(found, every)
+        yield _neighbours(analysis, every)
 
 
 _TOLD = [
@@ -120,7 +120,7 @@ def _greatest(names: Sequence[str], rows: Sequence[Row]) -> Iterator[Layer]:
     yield base.mark_point(size=70).encode(x=axis.x("longest"))
 
 
-def _neighbours(found: Analysis, rows: Sequence[Row]) -> Table:
+def _neighbours(analysis: Analysis, rows: Sequence[Row]) -> Table:
     def name(row: Row) -> str:
         known = row["neighbour"] or "unknown"
         return f"{known}, collective" if row["collective"] else known
@@ -136,26 +136,26 @@ def _neighbours(found: Analysis, rows: Sequence[Row]) -> Table:
     )
     shown = [Column("neighbour", name), Column("waits", "waits"), *times]
     said = f"{plural(sum(row['waits'] for row in rows), 'wait')} in all."
-    return Table(shown, rows, f"Waits by neighbour, {stretch(found)}", sentence=said)
+    return Table(shown, rows, f"Waits by neighbour, {stretch(analysis)}", sentence=said)
 
 
-def _first_exchange(found: Analysis) -> Iterator[Table]:
+def _first_exchange(analysis: Analysis) -> Iterator[Table]:
     """Table I of the paper, by the inference and in truth."""
-    chosen = found.chosen.pairs.filter(~pl.col("eager"))
+    chosen = analysis.chosen.pairs.filter(~pl.col("eager"))
     if chosen.is_empty():
         return
-    exact = table_one(chosen, found.threshold_ps, by="truth")
-    rows = table_one(chosen, found.threshold_ps).join(exact, on=["neighbour", "delay"], suffix="_exact")
+    exact = table_one(chosen, analysis.threshold_ps, by="truth")
+    rows = table_one(chosen, analysis.threshold_ps).join(exact, on=["neighbour", "delay"], suffix="_exact")
     shown = [*columns(neighbour="neighbour", pairs="pairs"), Column("because of", "delay", left=True)]
     for whose, suffix in (("inferred", ""), ("in truth", "_exact")):
         shown += [Column(whose, f"delayed_pairs{suffix}", str), Column("longest", f"greatest_ps{suffix}", time_ps)]
-    title = f"Delays over {time_ps(found.threshold_ps)} at the first exchange of each ordered pair of ranks"
+    title = f"Delays over {time_ps(analysis.threshold_ps)} at the first exchange of each ordered pair of ranks"
     sums = [int(rows[key].sum()) for key in ("delayed_pairs", "delayed_pairs_exact")]
     yield Table(shown, rows.to_dicts(), title, sentence=f"{sums[0]} delays as inferred, {sums[1]} in truth.")
 
 
-def _inference(found: Analysis) -> Iterator[Table | Chart]:
-    table = confusion(found.point_to_point)
+def _inference(analysis: Analysis) -> Iterator[Table | Chart]:
+    table = confusion(analysis.point_to_point)
     total, time = int(table["count"].sum()), int(table["time_ps"].sum())
     if not total:
         return
@@ -184,31 +184,33 @@ def _judged(rows: Sequence[Row]) -> Iterator[Layer]:
     yield label.encode(x=axis.x("end"), y=places.y("at"), text="text:N")
 
 
-def remarks(found: Analysis) -> Iterator[str]:
+def remarks(analysis: Analysis) -> Iterator[str]:
     """Waits and messages against flits, and the flits of all links, in words."""
-    against = found.chosen.against
+    against = analysis.chosen.against
     for word, trend in (("waits last", against.waits), ("messages take", against.under_way)):
         if trend.low_p95 is not None and trend.high_p95 is not None:
             r = "" if trend.pearson is None else f"; Pearson's r {trend.pearson:.2f}"
             few, many = time_ps(trend.low_p95), time_ps(trend.high_p95)
             pairs = f"Of {against.points.height} pairs, by flits on the link between their switches"
             yield f"{pairs}: 95% of {word} at most {few} in the lowest quarter, {many} in the highest{r}."
-    for one in found.stretches:
-        flits = one.flits["flits"]
+    for part in analysis.stretches:
+        flits = part.flits["flits"]
         quantiles = ", ".join(
             f"{name} {int(flits.quantile(at) or 0):,}" for name, at in (("median", 0.5), ("99%", 0.99))
         )
         total = f"{int(flits.sum()):,} ({quantiles}, max {int(flits.quantile(1) or 0):,})"
-        yield f"Flits on all {plural(flits.len(), 'link')}, {one.span.name}: {total}."
+        yield f"Flits on all {plural(flits.len(), 'link')}, {part.span.name}: {total}."
 
 
-def flits(found: Analysis) -> Iterator[Chart]:
+def flits(analysis: Analysis) -> Iterator[Chart]:
     """Waits against flits, where pairs of ranks share a link of their group; the flits of all links by class."""
-    yield from _against(found)
-    classes = found.chosen.flits["class"].unique(maintain_order=True).to_list()
-    places = Rows(classes, len(found.stretches))
-    runs, flits = [one.span.name for one in found.stretches], pl.col("flits").cast(pl.Float64)
-    every = pl.concat([one.flits.select(pl.lit(one.span.name).alias("run"), "class", flits) for one in found.stretches])
+    yield from _against(analysis)
+    classes = analysis.chosen.flits["class"].unique(maintain_order=True).to_list()
+    places = Rows(classes, len(analysis.stretches))
+    runs, flits = [part.span.name for part in analysis.stretches], pl.col("flits").cast(pl.Float64)
+    every = pl.concat(
+        [part.flits.select(pl.lit(part.span.name).alias("run"), "class", flits) for part in analysis.stretches]
+    )
     groups = [
         ({"run": run, "class": name, "links": values.len()}, values.to_numpy(), name, series)
         for series, run in enumerate(runs)
@@ -222,7 +224,7 @@ def flits(found: Analysis) -> Iterator[Chart]:
     )
     made = drawing(places.height, _boxes(boxed, beyond, runs, axis, places), zoom=("x",))
     note = f"All jobs. Boxes: quartiles and median; whiskers: {whisker_words(whiskers)}; dots: links beyond."
-    yield Chart("flits", "Flits on the links", made, _load(found), note, every.to_dicts())
+    yield Chart("flits", "Flits on the links", made, _load(analysis), note, every.to_dicts())
 
 
 def _boxes(
@@ -241,16 +243,16 @@ def _whole(value: float) -> str:
     return count(round(value))
 
 
-def _load(found: Analysis) -> str:
-    totals = [int(one.flits["flits"].sum()) for one in found.stretches]
-    if found.isolated is None:
-        return f"The links carry {totals[0]:,} flits, {found.chosen.span.name}."
+def _load(analysis: Analysis) -> str:
+    totals = [int(part.flits["flits"].sum()) for part in analysis.stretches]
+    if analysis.isolated is None:
+        return f"The links carry {totals[0]:,} flits, {analysis.chosen.span.name}."
     ratio = totals[1] / max(totals[0], 1)
     return f"In the co-run the links carry {ratio:.2f} times the flits of the isolated run."
 
 
-def _against(found: Analysis) -> Iterator[Chart]:
-    against = found.chosen.against
+def _against(analysis: Analysis) -> Iterator[Chart]:
+    against = analysis.chosen.against
     if against.waits.low_p95 is None:
         return
     measures = [
@@ -258,7 +260,7 @@ def _against(found: Analysis) -> Iterator[Chart]:
         ("flits-in-flight", "Messages against flits", "under_way_ps", "Message in flight", "messages take",
          against.under_way),
     ]  # fmt: skip
-    pairs = f"{against.points.height} pairs of ranks, {stretch(found)}, without late partners"
+    pairs = f"{against.points.height} pairs of ranks, {stretch(analysis)}, without late partners"
     for name, title, key, label, word, trend in sorted(measures, key=lambda measure: not measure[-1].high_p95):
         if not against.points[key].max():
             continue  # as where no receiver waited

@@ -51,12 +51,12 @@ def headline(walk: Walk | None) -> str:
     return f"A message from rank {step['from_rank']} to {step['to_rank']} took {time_ps(step['under_way_ps'])}{by}"
 
 
-def cause(found: Analysis) -> Iterator[str]:
+def cause(analysis: Analysis) -> Iterator[str]:
     """The cause in sentences."""
-    walk = found.walk
+    walk = analysis.walk
     if walk is None:
         return
-    hosts = found.view.host_names(found.job)
+    hosts = analysis.view.host_names(analysis.job)
     if walk.cause == "computing":
         who = _rank(walk.steps.row(-1, named=True)["origin_rank"], hosts)
         longer = f"{time_ps(walk.worked_ps)} longer before its call than the rank that waited for it"
@@ -90,17 +90,17 @@ def _shares(walk: Walk) -> str:
     if known.is_empty():
         return "What ended the wait is not in the record."
     end, begin, in_flight = known["end_ps"][0], known["origin_ps"][-1], int(known["under_way_ps"].sum())
-    own = time_ps(end - begin - in_flight)
+    computing = time_ps(end - begin - in_flight)
     in_flight_for = f"messages were in flight for {time_ps(in_flight)}"
-    return f"Of the last {time_ps(end - begin)} {in_flight_for}; ranks computed for {own}."
+    return f"Of the last {time_ps(end - begin)} {in_flight_for}; ranks computed for {computing}."
 
 
-def parts(found: Analysis) -> Iterator[Table | Chart]:
+def parts(analysis: Analysis) -> Iterator[Table | Chart]:
     """The walk, and the links of the slow message, drawn and as tables."""
-    walk = found.walk
+    walk = analysis.walk
     if walk is None:
         return
-    hosts = found.view.host_names(found.job)
+    hosts = analysis.view.host_names(analysis.job)
     steps = _steps(walk)
     visible = [step for step in steps if step["message"] is not None]
     said = f"{headline(walk)}."
@@ -110,15 +110,15 @@ def parts(found: Analysis) -> Iterator[Table | Chart]:
             "From the longest wait back to its cause",
             _walk(walk, visible, hosts),
             said if any(letter.isdigit() for letter in said) else f"{said[:-1]}, {len(visible)} waits back.",
-            f"{found.job}, {found.chosen.span.name}: from its longest wait (1) back along the critical path. "
+            f"{analysis.job}, {analysis.chosen.span.name}: from its longest wait (1) back along the critical path. "
             "Lines: messages that end waits, triangles their ends.",
             [{key: value for key, value in step.items() if key != "number"} for step in walk.steps.to_dicts()],
             wide=True,
         )
     with_delay = walk.links.filter(pl.col("queueing_ps") > 0)
     if not walk.delayers.is_empty():
-        yield links_chart(walk, found.view.names)
-    yield _table(found, steps, hosts)
+        yield links_chart(walk, analysis.view.names)
+    yield _table(analysis, steps, hosts)
     if with_delay.height:
         yield _links_table(walk, with_delay)
 
@@ -140,7 +140,7 @@ def _ranks(step: Row) -> list[int]:
     return [rank for rank in (step["rank"], step["from_rank"], step["to_rank"]) if rank is not None]
 
 
-def _table(found: Analysis, steps: Sequence[Row], hosts: Sequence[str]) -> Table:
+def _table(analysis: Analysis, steps: Sequence[Row], hosts: Sequence[str]) -> Table:
     """A row for each step, and one for those that are left out."""
 
     def message(row: Row) -> str | None:
@@ -168,8 +168,8 @@ def _table(found: Analysis, steps: Sequence[Row], hosts: Sequence[str]) -> Table
     ]
     first = steps[0]
     said = f"The longest wait is that of rank {first['rank']}, {time_ps(first['end_ps'] - first['since_ps'])}."
-    data = found.walk.steps if found.walk else None
-    return Table(shown, rows, f"Why the longest wait, {stretch(found)}", sentence=said, data=data)
+    data = analysis.walk.steps if analysis.walk else None
+    return Table(shown, rows, f"Why the longest wait, {stretch(analysis)}", sentence=said, data=data)
 
 
 def _links_table(walk: Walk, waited: pl.DataFrame) -> Table:

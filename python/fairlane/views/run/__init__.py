@@ -43,15 +43,15 @@ def _charts(series: Series) -> Iterator[Chart | Custom]:
     yield from fabric.parts(series)
     yield from interference.charts(series)
     yield from slowdown.comparison(series)
-    for one in (slowdown, latency, flows, iterations, usage, ports):
-        yield from one.charts(series)
+    for section in (slowdown, latency, flows, iterations, usage, ports):
+        yield from section.charts(series)
 
 
 def _headline(run: Run) -> str:
     """Who loses most because of whom, or else how many jobs are slowed down."""
     compared = run.jobs.drop_nulls("w")
-    words = headline(run) or (slowdown.title(compared) if compared.height else None)
-    return f"{words or 'No packet was delayed, and no job is compared with its isolated run'}."
+    sentence = headline(run) or (slowdown.title(compared) if compared.height else None)
+    return f"{sentence or 'No packet was delayed, and no job is compared with its isolated run'}."
 
 
 def _facts(run: Run) -> str:

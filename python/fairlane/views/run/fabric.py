@@ -74,8 +74,8 @@ def _fabric(run: Run, spec: dict[str, Any], second: tuple[str, Run] | None) -> d
     compare = None
     if second is not None and (other := _matched(run, second[1])) is not None:
         compare = {"name": second[0], "apart": count - other.ports["link"].n_unique(), **_of_links(other, count)}
-    own = {"jobs": jobs_of(run), "samples": over_time(run, count), **_of_links(run, count)}
-    return {"fabric": fabric_of(fabric), **own, "compare": compare, "scale": _SCALE}
+    details = {"jobs": jobs_of(run), "samples": over_time(run, count), **_of_links(run, count)}
+    return {"fabric": fabric_of(fabric), **details, "compare": compare, "scale": _SCALE}
 
 
 def _of_links(run: Run, count: int) -> dict[str, Any]:
@@ -90,8 +90,8 @@ def _matrix(run: Run, second: tuple[str, Run] | None) -> dict[str, Any]:
 
 def _specification(run: Run) -> dict[str, Any] | None:
     """The fabric as the simulator takes it, from what the scenario was resolved to; None if that is not known."""
-    found = resolved(run)
-    return dict(found["fabric"]) if found and "fabric" in found else None
+    scenario = resolved(run)
+    return dict(scenario["fabric"]) if scenario and "fabric" in scenario else None
 
 
 def _links(run: Run) -> str:
@@ -161,8 +161,8 @@ def order_of(seconds: Floats) -> list[int]:
     from scipy.cluster.hierarchy import leaves_list, linkage
 
     features = np.sqrt(np.concatenate([seconds, seconds.T], axis=1))
-    found: list[int] = leaves_list(linkage(features, "average", optimal_ordering=True)).tolist()
-    return found
+    leaves: list[int] = leaves_list(linkage(features, "average", optimal_ordering=True)).tolist()
+    return leaves
 
 
 def fabric_of(fabric: Fabric) -> dict[str, Any]:
@@ -170,8 +170,8 @@ def fabric_of(fabric: Fabric) -> dict[str, Any]:
 
     Ends are vertices: hosts by their numbers, and switches after them.
     """
-    found = places_of(fabric)
-    places = np.concatenate([found.hosts, found.switches])
+    layout = places_of(fabric)
+    places = np.concatenate([layout.hosts, layout.switches])
     links = fabric.links
     ends = [
         np.where(links[f"{side}_host"] >= 0, links[f"{side}_host"], fabric.hosts + links[f"{side}_switch"]).astype(
@@ -190,7 +190,7 @@ def fabric_of(fabric: Fabric) -> dict[str, Any]:
             **{side: pack(at, smallest(len(places))) for side, at in zip(("from", "to"), ends, strict=True)},
             **{f"{side}_port": pack(links[f"{side}_port"], "u16") for side in ("from", "to")},
             "segments": pack(segments, "f32"),
-            "bent": pack(_bent(segments, found.kind), "u8"),
+            "bent": pack(_bent(segments, layout.kind), "u8"),
             "class": pack(links["class"], "u8"),
             "role": pack(role, "u8"),
             "bandwidth": pack(rate, smallest(len(rates))),
@@ -226,13 +226,13 @@ def _bent(segments: Floats, kind: str) -> npt.NDArray[np.bool_]:
 
 def _rail_of_links(fabric: Fabric) -> npt.NDArray[np.int64]:
     """The number of the adapter of each link from or to a host; 255 for links between switches."""
-    found = np.full(len(fabric.links["link"]), 255)
+    rails = np.full(len(fabric.links["link"]), 255)
     for side in ("from_host", "to_host"):
         seen: dict[int, int] = {}
         for link, host in enumerate(fabric.links[side].tolist()):
             if host >= 0:
-                found[link] = seen[host] = seen.get(host, -1) + 1
-    return found
+                rails[link] = seen[host] = seen.get(host, -1) + 1
+    return rails
 
 
 def measured(run: Run, links: int) -> dict[str, Any] | None:
@@ -258,9 +258,9 @@ def measured(run: Run, links: int) -> dict[str, Any] | None:
 
 def _spread(table: pl.DataFrame, column: str, links: int) -> Floats:
     """A column by link; 0 for links without a row."""
-    found = np.zeros(links)
-    found[table["link"].to_numpy()] = table[column].to_numpy()
-    return found
+    values = np.zeros(links)
+    values[table["link"].to_numpy()] = table[column].to_numpy()
+    return values
 
 
 def by_jobs(run: Run, links: int) -> dict[str, Any] | None:
@@ -305,12 +305,12 @@ def over_time(run: Run, links: int) -> dict[str, Any] | None:
     )
     at = rows["group"].to_numpy(), rows["link"].to_numpy()
     ends = {f"{end}_s": (groups[f"{end}_ps"].cast(pl.Float64) * PS).to_list() for end in ("from", "to")}
-    found: dict[str, Any] = {**ends, "together": together}
+    samples: dict[str, Any] = {**ends, "together": together}
     for name, column in METRICS.items():
         sums = np.zeros((groups.height, links))
         np.add.at(sums, at, (rows[column] * rows["length"]).to_numpy())
         values = sums / groups["length"].to_numpy()[:, np.newaxis]
         largest = float(values.max(initial=0.0))
         scaled = np.rint(255 * np.sqrt(values / largest)) if largest else values
-        found[name] = {"max": largest, "roots": pack(scaled, "u8")}
-    return found
+        samples[name] = {"max": largest, "roots": pack(scaled, "u8")}
+    return samples

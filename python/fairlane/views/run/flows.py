@@ -23,7 +23,7 @@ _NAMES = dict(zip(QUANTILES, ("50%", "95%", "99%"), strict=True))
 def tables(series: Series) -> Iterator[Table]:
     """A row for each decade of sizes."""
     for name, table in _known(series).items():
-        found = by_size(table).with_columns(pl.col("^time_ps_.*$") * PS)
+        sizes = by_size(table).with_columns(pl.col("^time_ps_.*$") * PS)
         shown = [
             Column("size", _sizes, left=True),
             Column("flows", "count", count, note=IDEAL),
@@ -31,7 +31,7 @@ def tables(series: Series) -> Iterator[Table]:
             *columns("{:.2f}".format, **{f"slowdown_{key}": f"slowdown\n{word}" for key, word in _NAMES.items()}),
         ]
         title = f"{name}: flow completion" if series.several else "Flow completion"
-        yield Table(shown, found.to_dicts(), title, sparse=True, sentence=f"{_sentence(table)}.")
+        yield Table(shown, sizes.to_dicts(), title, sparse=True, sentence=f"{_sentence(table)}.")
 
 
 def charts(series: Series) -> Iterator[Chart]:
@@ -59,8 +59,8 @@ def charts(series: Series) -> Iterator[Chart]:
 
 def _known(series: Series) -> dict[str, pl.DataFrame]:
     """The flows of the runs that have some, by name."""
-    found = {name: flows(run) for name, run in series.runs.items()}
-    return {name: table for name, table in found.items() if table is not None}
+    tables = {name: flows(run) for name, run in series.runs.items()}
+    return {name: table for name, table in tables.items() if table is not None}
 
 
 def _sizes(row: Row) -> str:
@@ -71,10 +71,10 @@ def _sizes(row: Row) -> str:
 def _sentence(table: pl.DataFrame) -> str:
     """How many flows there are, their median slowdown, and how many had not come."""
     missing = table["time_ps"].null_count()
-    words = plural(table.height, "flow")
+    sentence = plural(table.height, "flow")
     if missing < table.height:
-        words += f", median slowdown {table.select('slowdown').median().item():.2f}"
-    return words + (f"; {missing} not complete at the end of the run" if missing else "")
+        sentence += f", median slowdown {table.select('slowdown').median().item():.2f}"
+    return sentence + (f"; {missing} not complete at the end of the run" if missing else "")
 
 
 def _slowdowns(series: Series, rows: Sequence[Row]) -> Iterator[Layer]:

@@ -108,8 +108,8 @@ def _map(
         drawn = [grey.mark_rect(style="band"), known.mark_rect().encode(color=heat.colour("shade", title))]
         room = len(causes) - 2
         written = [texts(known, room), texts(grey, room, plain=True)] if room <= MOST_TEXTS else []
-        found = stacked(*drawn, *written).resolve_scale(color="independent")
-        return found.properties(height=max(60, side(len(causes)) * len(victims)))  # type: ignore[no-any-return]
+        matrix = stacked(*drawn, *written).resolve_scale(color="independent")
+        return matrix.properties(height=max(60, side(len(causes)) * len(victims)))  # type: ignore[no-any-return]
 
     return made
 
@@ -186,7 +186,13 @@ def lost_table(run: Run, lost: LostTime, of: str = "") -> Table:
         for row, name in enumerate(lost.victims)
     ]
     return Table(
-        [Column("victim \\ aggressor", "victim"), *(Column(letters.get(it, it), it) for it in lost.aggressors)],
+        [
+            Column("victim \\ aggressor", "victim"),
+            *(
+                Column(letters.get(aggressor_name, aggressor_name), aggressor_name)
+                for aggressor_name in lost.aggressors
+            ),
+        ],
         rows,
         f"{of}{LOST_TITLE}; percent of the victim's time",
         ABOUT_LOST,

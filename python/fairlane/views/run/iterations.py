@@ -64,8 +64,8 @@ def _distributions(series: Series) -> Iterator[Chart]:
         row = series.row(name, job, count=of["count"], max=of["max"], over=of["outliers"])
         groups.append((row, _times(kept[name]).filter(name=job)["time_s"].to_numpy(), job, number))
         mean = pl.col("^seconds_per_iteration(_low|_high)?$").name.replace("seconds_per_iteration", "mean")
-        (found,) = kept[name].jobs.filter(name=job).select(mean).to_dicts()
-        means += [] if found["mean"] is None else [places.place(series.row(name, job, **found), job, number)]
+        (mean_of,) = kept[name].jobs.filter(name=job).select(mean).to_dicts()
+        means += [] if mean_of["mean"] is None else [places.place(series.row(name, job, **mean_of), job, number)]
     boxed, beyond = strips(groups, places, TAILS, field="time", reach=0.3, beyond=True)
     yield Chart(
         "iteration-times",
@@ -100,16 +100,16 @@ def _boxed(
     colour = series.colour(boxed, named=True)
     yield boxes(told, axis, places, color=colour, tooltip=tooltip)
     if beyond:
-        far, words = described(beyond, [*who, Column("time", "time", seconds)])
-        yield dots(far, axis, places, "time", color=colour, tooltip=words)
+        far, hints = described(beyond, [*who, Column("time", "time", seconds)])
+        yield dots(far, axis, places, "time", color=colour, tooltip=hints)
     if means:
-        said, words = described(means, [*who, Column("mean", with_interval("mean", seconds))])
+        said, hints = described(means, [*who, Column("mean", with_interval("mean", seconds))])
         base = chart(said)
         yield whiskers(base, axis, "mean_low", "mean_high", vertical=False, y=places.y("at"))
         place = base.encode(x=axis.x("mean"), y=places.y("at"))
         yield place.mark_point(style="paper", shape="diamond", size=60)
         hollow = place.mark_point(style="ink", shape="diamond", filled=False, size=60, strokeWidth=1.2)
-        yield hollow.encode(tooltip=words)
+        yield hollow.encode(tooltip=hints)
 
 
 def _course(series: Series) -> Iterator[Chart]:

@@ -155,12 +155,12 @@ def _histogram(run: Run) -> pl.DataFrame:
     return pl.DataFrame() if run.latency_histogram is None else run.latency_histogram.filter(of="message")
 
 
-def _steps(series: Series, run: str, found: Run) -> Iterator[dict[str, Any]]:
+def _steps(series: Series, run: str, results: Run) -> Iterator[dict[str, Any]]:
     """The steps of all jobs together, and of one run those of each job, longest tails first."""
     low = pl.col("low_ps").cast(pl.Float64).clip(1)
     octave = low.log(2).floor()
     bucket = (octave * PER_OCTAVE + ((low / 2.0**octave - 1) * PER_OCTAVE).floor()).cast(pl.Int64)
-    counted = _histogram(found).group_by("name", bucket=bucket).agg(pl.col("count").sum()).sort("name", "bucket")
+    counted = _histogram(results).group_by("name", bucket=bucket).agg(pl.col("count").sum()).sort("name", "bucket")
     whole = counted.group_by("bucket").agg(pl.col("count").sum()).sort("bucket")
     yield from _line(series.row(run, _ALL, first=True), whole)
     if series.several:
@@ -200,11 +200,11 @@ def tables(series: Series) -> Iterator[Table]:
             continue
         level = "workload" if run.jobs.height > MOST_NAMES else "job"
         names = run.jobs["workload" if level == "workload" else "name"].unique(maintain_order=True)
-        found = merged.rename(lambda name: name.removesuffix("_ps"))
-        kinds = found.filter(pl.col("level") == "kind")["label"].unique().sort()
-        rows: list[Row | None] = _table_rows(found, level, names)
+        latencies = merged.rename(lambda name: name.removesuffix("_ps"))
+        kinds = latencies.filter(pl.col("level") == "kind")["label"].unique().sort()
+        rows: list[Row | None] = _table_rows(latencies, level, names)
         if len(kinds) > 1:
-            rows += [None, *_table_rows(found, "kind", kinds)]
+            rows += [None, *_table_rows(latencies, "kind", kinds)]
         messages = int(merged.filter(of="message", level="job")["count"].sum())
         title = f"{name}: latency" if series.several else "Latency"
         yield Table(_columns(level), rows, title, sparse=True, sentence=f"{messages:,} messages.")
@@ -233,8 +233,8 @@ def _written(key: str) -> Callable[[Row], str | None]:
         is_mean = key.endswith("_mean")
         of = key.removesuffix("_mean")
         spread = (row[f"{of}_p50"], row[f"{of}_min"], row[f"{of}_max"]) if is_mean else None
-        words = amount(value, low, high, time_ps, spread, resolution=0.0 if is_mean else BUCKET_WIDTH)
-        shown, mark, rest = words.partition(" ±" if " ±" in words else " (")
+        text = amount(value, low, high, time_ps, spread, resolution=0.0 if is_mean else BUCKET_WIDTH)
+        shown, mark, rest = text.partition(" ±" if " ±" in text else " (")
         return f"{shown}\n{mark.lstrip()}{rest}" if mark else shown
 
     return written
@@ -254,7 +254,7 @@ def by_kind(series: Series) -> Iterator[Table]:
     known = {name: run.latency for name, run in series.runs.items() if run.latency is not None and run.latency.height}
     if not known:
         return
-    table = pl.concat([found.select(pl.lit(name).alias("run"), pl.all()) for name, found in known.items()])
+    table = pl.concat([latencies.select(pl.lit(name).alias("run"), pl.all()) for name, latencies in known.items()])
     rows = table.rename(lambda name: name.replace("_ps", "")).to_dicts()
     quantiles = {"p50": "50%", "p90": "90%", "p99": "99%", "p999": "99.9%"}
     shown = [

@@ -54,8 +54,8 @@ class _Figure:
         spec.data = altair.InlineData(values=told, name=_ROWS)
         if self.wide:
             spec = spec.resolve_scale(color="independent")
-        words = self.sentence(state, rows) if rows else "No data yet."
-        return Chart(self.name, self.title, spec, words, self.note, rows, wide=self.wide)
+        sentence = self.sentence(state, rows) if rows else "No data yet."
+        return Chart(self.name, self.title, spec, sentence, self.note, rows, wide=self.wide)
 
 
 def view(state: State, name: str) -> View:
@@ -75,16 +75,16 @@ def view(state: State, name: str) -> View:
 
 def update(state: State) -> dict[str, Any]:
     """What changes: facts, and by the ids of cards rows and exports of charts, rows of tables, and sentences."""
-    found: dict[str, dict[str, Any]] = {key: {} for key in ("charts", "csv", "tables", "sentences")}
+    updates: dict[str, dict[str, Any]] = {key: {} for key in ("charts", "csv", "tables", "sentences")}
     for figure in _FIGURES:
         rows = figure.rows(state)
-        found["charts"][figure.name] = described(rows, figure.columns)[0]
-        found["csv"][figure.name] = pl.DataFrame(rows, infer_schema_length=None).write_csv()
-        found["sentences"][figure.name] = figure.sentence(state, rows) if rows else ""
+        updates["charts"][figure.name] = described(rows, figure.columns)[0]
+        updates["csv"][figure.name] = pl.DataFrame(rows, infer_schema_length=None).write_csv()
+        updates["sentences"][figure.name] = figure.sentence(state, rows) if rows else ""
     for at, table in enumerate((_links(state), _jobs(state)), 1):
-        found["tables"][f"table{at}"] = cells_of(table)
-        found["sentences"][f"table{at}"] = table.sentence
-    return {**found, "facts": dict(_facts(state))}
+        updates["tables"][f"table{at}"] = cells_of(table)
+        updates["sentences"][f"table{at}"] = table.sentence
+    return {**updates, "facts": dict(_facts(state))}
 
 
 def _facts(state: State) -> Iterator[tuple[str, str]]:
@@ -154,7 +154,7 @@ def _draw_speed(tooltip: list[altair.Tooltip]) -> Iterator[Layer]:
 def _compared(state: State) -> list[dict[str, Any]]:
     """The jobs that can be compared, those slowed down most first."""
     known = [(w, job) for job, w in zip(state.jobs.name, state.jobs.w, strict=False) if w is not None]
-    return [{"job": job, "w": w} for w, job in sorted(known, key=lambda one: one[0])[:MOST_BARS]]
+    return [{"job": job, "w": w} for w, job in sorted(known, key=lambda pair: pair[0])[:MOST_BARS]]
 
 
 def _draw_w(tooltip: list[altair.Tooltip]) -> Iterator[Layer]:
@@ -230,12 +230,12 @@ def _draw_matrix(tooltip: list[altair.Tooltip]) -> Iterator[Layer]:
     x = altair.X("aggressor:N", sort=None, axis=altair.Axis(labelAngle=-40, labelOverlap=False))
     y = altair.Y("victim:N", sort=None, axis=altair.Axis(labelOverlap=False))
     base = altair.Chart().encode(x=x, y=y, tooltip=tooltip)
-    known, own = (base.transform_filter(f"{sign}isValid(datum.place)") for sign in ("", "!"))
+    known, diagonal = (base.transform_filter(f"{sign}isValid(datum.place)") for sign in ("", "!"))
     scale = altair.Scale(domain=[0, 1], range=list(HEAT), interpolate="rgb")
-    yield own.mark_rect(style="band")
+    yield diagonal.mark_rect(style="band")
     yield known.mark_rect().encode(color=altair.Color("place:Q", scale=scale, legend=None))
     yield known.mark_text(fontSize=11).encode(text="text:N", color=altair.Color("ink:N", scale=None))
-    yield own.mark_text(style="text", fontSize=11).encode(text="text:N")
+    yield diagonal.mark_text(style="text", fontSize=11).encode(text="text:N")
 
 
 def _links(state: State) -> Table:

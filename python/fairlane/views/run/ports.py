@@ -37,11 +37,11 @@ def busiest(links: pl.DataFrame) -> str:
     most = links.sort(_ACTIVE, "link").row(-1, named=True)
     alike = links.filter(pl.col("class") == most["class"])[_ACTIVE]
     peak = percent(most[_ACTIVE])
-    words = f"The busiest port ({most['class']}) transmits {peak} of the time"
+    busiest_of = f"The busiest port ({most['class']}) transmits {peak} of the time"
     if len(alike) == 1:
-        return words
+        return busiest_of
     median = percent(float(np.median(alike.to_numpy())))
-    return f"{words}; the median of {len(alike)} {most['class']} ports is {median}"
+    return f"{busiest_of}; the median of {len(alike)} {most['class']} ports is {median}"
 
 
 def _classes(links: pl.DataFrame) -> pl.DataFrame:
@@ -49,8 +49,8 @@ def _classes(links: pl.DataFrame) -> pl.DataFrame:
     level = pl.max_horizontal("from_level", "to_level").alias("level")
     down = (pl.col("from_level") > pl.col("to_level")).alias("down")
     grouped = links.with_columns(level, down).group_by("class")
-    found = grouped.agg(pl.col("level", "down", "link").min(), pl.len().alias("count"))
-    return found.sort("level", "down", "link")
+    classes = grouped.agg(pl.col("level", "down", "link").min(), pl.len().alias("count"))
+    return classes.sort("level", "down", "link")
 
 
 def _utilisation(series: Series) -> Iterator[Chart]:
@@ -98,9 +98,9 @@ def _strips(
     series: Series, links: pl.DataFrame, places: Rows, level: Mapping[str, int], column: str, title: str
 ) -> Iterator[Layer]:
     groups = []
-    for (run, of), found in links.group_by("run", "class", maintain_order=True):
+    for (run, of), ports in links.group_by("run", "class", maintain_order=True):
         row = {"run": run, "class": of, "series": run if series.several else f"level {level[str(of)]}"}
-        groups.append((row, found[column].to_numpy(), str(of), series.number(str(run))))
+        groups.append((row, ports[column].to_numpy(), str(of), series.number(str(run))))
     boxed, dotted = strips(groups, places)
     axis = Axis.over(dotted, "value", title, "share", scale="linear", also=[_LEAST])
     axis = replace(axis, high=min(axis.high, 1.02))

@@ -157,12 +157,12 @@ def _by_job(run: Run) -> pl.DataFrame:
 def _sockets(series: Series, runs: Mapping[str, Run], places: Rows, key: str) -> Iterator[Layer]:
     groups, caps = [], []
     for name, run in runs.items():
-        for (job,), found in _sockets_of(run).group_by("name", maintain_order=True):
+        for (job,), sockets in _sockets_of(run).group_by("name", maintain_order=True):
             if job not in places.names:
                 continue
             at = (str(job), series.number(name))
-            groups.append((series.row(name, str(job)), found[key].to_numpy(), *at))
-            caps += [] if found["cap_w"][0] is None else [places.place({"cap": found["cap_w"][0]}, *at)]
+            groups.append((series.row(name, str(job)), sockets[key].to_numpy(), *at))
+            caps += [] if sockets["cap_w"][0] is None else [places.place({"cap": sockets["cap_w"][0]}, *at)]
     boxed, dotted = strips(groups, places)
     form, colour = percent, series.colour(dotted, named=True)
     if key == "mean_w":

@@ -36,9 +36,11 @@ _ROOM = 1.25
 
 def view(schedules: Mapping[str, ScheduleResults], window: Window | None = None) -> View:
     """One comparison of allocators, or several against each other; ``window`` is the time that is shown first."""
-    rows = [{"schedules": name, **row} for name, one in schedules.items() for row in one.allocators.to_dicts()]
-    logs = dict.fromkeys(one.meta.log.split(".")[0] for one in schedules.values())
-    ran = {name: one for name, one in schedules.items() if one.placed.height}
+    rows = [
+        {"schedules": name, **row} for name, schedule in schedules.items() for row in schedule.allocators.to_dicts()
+    ]
+    logs = dict.fromkeys(schedule.meta.log.split(".")[0] for schedule in schedules.values())
+    ran = {name: schedule for name, schedule in schedules.items() if schedule.placed.height}
     jobs = jobs_of(ran) if ran else None
     return View(
         title=f"{', '.join(logs)}: schedules",
@@ -49,39 +51,39 @@ def view(schedules: Mapping[str, ScheduleResults], window: Window | None = None)
             *_tables(schedules, rows),
             *([_jobs(ran, jobs)] if jobs is not None else []),
         ],
-        remarks=[*_explained(rows), *remarks_of(schedules, lambda one: one.meta.notes)],
-        provenance={name: _provenance(one) for name, one in schedules.items()},
+        remarks=[*_explained(rows), *remarks_of(schedules, lambda schedule: schedule.meta.notes)],
+        provenance={name: _provenance(schedule) for name, schedule in schedules.items()},
     )
 
 
-def _headline(one: ScheduleResults) -> str:
-    if one.placed.is_empty():
-        return f"{one.meta.log}: no job ran"
-    return f"{one.meta.log.split('.')[0]}: {_ends(one, 'mean_wait', 'mean wait', duration)}"
+def _headline(schedule: ScheduleResults) -> str:
+    if schedule.placed.is_empty():
+        return f"{schedule.meta.log}: no job ran"
+    return f"{schedule.meta.log.split('.')[0]}: {_ends(schedule, 'mean_wait', 'mean wait', duration)}"
 
 
-def _ends(one: ScheduleResults, key: str, what: str, form: Write) -> str:
+def _ends(schedule: ScheduleResults, key: str, what: str, form: Write) -> str:
     """The least and the greatest value of a metric, with their allocators."""
-    rows = one.allocators.sort(key).select("allocator", key).rows()
+    rows = schedule.allocators.sort(key).select("allocator", key).rows()
     (least, low), (most, high) = rows[0], rows[-1]
     if form(low) == form(high):
         return f"{what} {form(high)}" if len(rows) > 1 else f"{what} {form(high)} under {most}"
     return f"{what} {form(low)} under {least} to {form(high)} under {most}"
 
 
-def _facts(one: ScheduleResults) -> str:
-    meta = one.meta
+def _facts(schedule: ScheduleResults) -> str:
+    meta = schedule.meta
     model = f"slowdowns of the model {meta.model}" if meta.model else "run times of the log"
     facts = [str(meta.fabric.get("topology")), model, f"arrival-rate factor {meta.load:g}", f"seed {meta.seed}"]
-    return f"{one.headline()}: {plural(one.allocators.height, 'allocator')} on {', '.join(facts)}"
+    return f"{schedule.headline()}: {plural(schedule.allocators.height, 'allocator')} on {', '.join(facts)}"
 
 
-def _provenance(one: ScheduleResults) -> dict[str, object]:
-    meta = one.meta
+def _provenance(schedule: ScheduleResults) -> dict[str, object]:
+    meta = schedule.meta
     params = meta.fabric.get("params", {})
     fabric = [str(meta.fabric.get("topology")), *(f"{key} {value}" for key, value in params.items())]
     return {
-        "folder": one.folder,
+        "folder": schedule.folder,
         "job log": meta.log,
         "SHA-256 of the log": meta.log_sha256,
         "fabric": ", ".join(fabric),
@@ -116,7 +118,7 @@ def _charts(
     ran: Mapping[str, ScheduleResults], rows: Sequence[Row], jobs: pl.DataFrame, window: Window | None
 ) -> Iterator[Chart]:
     """The charts of the schedules in which jobs ran."""
-    used = f"{'; '.join(lines_of(ran, lambda one: _ends(one, 'utilisation', 'Utilisation', percent)))}."
+    used = f"{'; '.join(lines_of(ran, lambda schedule: _ends(schedule, 'utilisation', 'Utilisation', percent)))}."
     yield jobs_over_time(ran, jobs, used, window)
     yield _allocators([row for row in rows if row["schedules"] in ran], f"{'; '.join(lines_of(ran, _compared))}.")
     yield from machine_over_time(ran, used, f"{'; '.join(lines_of(ran, _fragmented))}.")
@@ -158,16 +160,16 @@ def _bars(rows: Sequence[Row], column: Column) -> Iterator[Row]:
         yield {**named, **shown, "length": max(0.0, (row[key] - least) / longest) if longest > 0 else 0.0}
 
 
-def _compared(one: ScheduleResults) -> str:
-    words = _ends(one, "mean_wait", "Mean wait", duration)
-    slowed = _stretched(one.allocators.to_dicts())
-    return f"{words}, {_ends(one, 'mean_slowdown', 'mean run slowdown', fixed(3))}" if slowed else words
+def _compared(schedule: ScheduleResults) -> str:
+    waits = _ends(schedule, "mean_wait", "Mean wait", duration)
+    slowed = _stretched(schedule.allocators.to_dicts())
+    return f"{waits}, {_ends(schedule, 'mean_slowdown', 'mean run slowdown', fixed(3))}" if slowed else waits
 
 
-def _fragmented(one: ScheduleResults) -> str:
-    if (one.allocators["fragmentation"] < 0.0005).all():
+def _fragmented(schedule: ScheduleResults) -> str:
+    if (schedule.allocators["fragmentation"] < 0.0005).all():
         return "No time is lost to free hosts in the wrong shape for the job at the head of the queue"
-    return _ends(one, "fragmentation", "Fragmented", percent)
+    return _ends(schedule, "fragmentation", "Fragmented", percent)
 
 
 def metrics(rows: Sequence[Row]) -> list[Column]:
@@ -191,9 +193,11 @@ def _tables(schedules: Mapping[str, ScheduleResults], rows: Sequence[Row]) -> It
     counts = columns(str, jobs="jobs", refused="refused")
     shown = [*which, Column("allocator", "allocator", left=True), *counts, *metrics(rows)]
     refused = sum(row["refused"] for row in rows)
-    words = f"{plural(refused, 'job')} refused by an allocator" if refused else "No job is refused"
-    yield Table(shown, rows, "Allocators", sentence=f"{words}.", data=pl.DataFrame(rows))
-    checked = [{"schedules": name, "count": 0, **row} for name, one in schedules.items() for row in one.meta.verified]
+    refusals = f"{plural(refused, 'job')} refused by an allocator" if refused else "No job is refused"
+    yield Table(shown, rows, "Allocators", sentence=f"{refusals}.", data=pl.DataFrame(rows))
+    checked = [
+        {"schedules": name, "count": 0, **row} for name, schedule in schedules.items() for row in schedule.meta.verified
+    ]
     if checked:
         shown = [*which, *columns(allocator="allocator", snapshots="snapshots\nsimulated", count="jobs"), *ERRORS]
         note = "Snapshots of the schedules, simulated packet by packet. Bias: mean error with its sign."
@@ -206,13 +210,13 @@ def _jobs(ran: Mapping[str, ScheduleResults], jobs: pl.DataFrame) -> Table:
     rows = jobs.sort("wait", descending=True, maintain_order=True).head(MOST_JOBS)
     rows = rows.with_columns(key=pl.col("job").cast(pl.String), ran=pl.col("end") - pl.col("start"))
     longest = greatest(jobs, "wait")
-    words = f"Job {longest['job']} waits longest: {duration(longest['wait'])} under {longest['allocator']}."
+    longest_wait = f"Job {longest['job']} waits longest: {duration(longest['wait'])} under {longest['allocator']}."
     shown = [Column("job", "job", str), *naming(ran, "schedules"), Column("allocator", "allocator", left=True)]
     shown += columns(hosts="hosts", pattern="pattern")
     shown += columns(duration, submit="submitted\nafter", wait="wait", ran="ran", run="in the log")
     shown += columns(fixed(3), slowdown="run\nslowdown")
     title = "Jobs" if rows.height == jobs.height else f"The {MOST_JOBS} longest waits"
-    return Table(shown, rows.to_dicts(), title, sentence=words, only_page=True, keyed=True, data=jobs)
+    return Table(shown, rows.to_dicts(), title, sentence=longest_wait, only_page=True, keyed=True, data=jobs)
 
 
 def _errors(checked: Sequence[Row]) -> str:
@@ -220,5 +224,5 @@ def _errors(checked: Sequence[Row]) -> str:
     if not known:
         return "No snapshot had a job with neighbours."
     worst = max(known, key=lambda row: row["mean_error"])
-    words = f"The mean error of predicted slowdowns is at most {percent(worst['mean_error'])} ({worst['allocator']})"
-    return f"{words}; {percent(worst['baseline_error'])} without a model."
+    worst_of = f"The mean error of predicted slowdowns is at most {percent(worst['mean_error'])} ({worst['allocator']})"
+    return f"{worst_of}; {percent(worst['baseline_error'])} without a model."

@@ -95,20 +95,20 @@ def jobs_over_time(
 
 def _panels(schedules: Mapping[str, ScheduleResults]) -> dict[tuple[str, str], _Panel]:
     """The panel of each schedule and allocator."""
-    found = {}
-    below = sum(one.allocators.height for one in schedules.values())
-    for name, one in schedules.items():
-        fabric = Fabric.build(dict(one.meta.fabric))
+    panels = {}
+    below = sum(schedule.allocators.height for schedule in schedules.values())
+    for name, schedule in schedules.items():
+        fabric = Fabric.build(dict(schedule.meta.fabric))
         place = np.argsort(host_order(fabric, "number" if sides_of(fabric) is None else "hilbert"))
-        stretched = bool((one.allocators["mean_slowdown"] != 1).any())
-        for row in one.allocators.iter_rows(named=True):
+        stretched = bool((schedule.allocators["mean_slowdown"] != 1).any())
+        for row in schedule.allocators.iter_rows(named=True):
             below -= 1
             label = f"{name}: {row['allocator']}" if len(schedules) > 1 else row["allocator"]
             slower = f", mean slowdown {row['mean_slowdown']:.3f}" if stretched else ""
             lost = f", {percent(row['interference'])} lost to neighbours" if row["mean_slowdown"] != 1 else ""
             title = f"{label}: utilisation {percent(row['utilisation'])}{slower}{lost}"
-            found[name, row["allocator"]] = _Panel(label, title, below * (PANEL + GAP), one.meta.hosts, place)
-    return found
+            panels[name, row["allocator"]] = _Panel(label, title, below * (PANEL + GAP), schedule.meta.hosts, place)
+    return panels
 
 
 def _busiest(jobs: pl.DataFrame) -> tuple[float, float]:
@@ -133,8 +133,8 @@ def _bars(panels: Sequence[_Panel], jobs: pl.DataFrame) -> tuple[pl.DataFrame, f
     @cache
     def runs(at: int, text: str) -> list[tuple[float, float]]:
         panel = panels[at]
-        found = ranges_of(sorted(panel.place[hosts_of_text(text)].tolist()))
-        ends = ([panel.offset + PANEL / panel.hosts * place for place in (first, last + 1)] for first, last in found)
+        ranges = ranges_of(sorted(panel.place[hosts_of_text(text)].tolist()))
+        ends = ([panel.offset + PANEL / panel.hosts * place for place in (first, last + 1)] for first, last in ranges)
         return [(round(low, 2), round(high, 2)) for low, high in ends]
 
     pieces = [runs(at, text) for at, text in jobs.select("panel", "host_numbers").iter_rows()]
@@ -164,7 +164,7 @@ def _described(panels: Sequence[_Panel], jobs: pl.DataFrame) -> tuple[pl.DataFra
     ran = jobs["end"] - jobs["start"]
     times = {"submitted": jobs["submit"], "waited": jobs["wait"], "ran": ran, "log": jobs["run"], "lost_": jobs["lost"]}
     slower = np.searchsorted(list(_SLOWDOWNS.values()), jobs["slowdown"].to_numpy(), side="left") - 1
-    found = jobs.select(
+    bars = jobs.select(
         "id",
         label=pl.col("panel").replace_strict({at: panel.label for at, panel in enumerate(panels)}),
         top=pl.col("panel").replace_strict({at: panel.offset + PANEL for at, panel in enumerate(panels)}),
@@ -179,7 +179,7 @@ def _described(panels: Sequence[_Panel], jobs: pl.DataFrame) -> tuple[pl.DataFra
     )
     known = {"pattern": bool(patterns), "size": True, "slowdown": bool((jobs["slowdown"] != 1).any())}
     classes = {"pattern": patterns, "size": [*_SIZES], "slowdown": [*_SLOWDOWNS]}
-    return found, {name: names for name, names in classes.items() if known[name]}
+    return bars, {name: names for name, names in classes.items() if known[name]}
 
 
 def _csv(table: pl.DataFrame) -> altair.InlineData:
@@ -240,10 +240,10 @@ def _layers(
     look: dict[str, Any] = {"style": "text", "align": "left", "baseline": "bottom", "limit": ExprRef("width")}
     place: dict[str, Any] = {"x": altair.value(0), "y": altair.Y("top:Q", axis=axis, scale=scale)}
     yield heads.mark_text(dy=-6, fontWeight="bold", **look).encode(text="text:N", **place)
-    words = " + ', ' + ".join(f"'{title} ' + datum.{key}" for key, title in {"job": "job", **facts}.items())
+    expression = " + ', ' + ".join(f"'{title} ' + datum.{key}" for key, title in {"job": "job", **facts}.items())
     text = every.transform_filter(chosen).transform_aggregate(groupby=["id", "job"]).transform_lookup("id", told)
     yield (
-        text.transform_calculate(text=words, top="toNumber(datum.top)")
+        text.transform_calculate(text=expression, top="toNumber(datum.top)")
         .mark_text(dy=-23, **look)
         .encode(text="text:N", **place)
     )

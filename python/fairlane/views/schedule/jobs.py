@@ -66,7 +66,7 @@ _LOADS: Mapping[str, tuple[str, str, Kind, Write]] = {
 
 def jobs_of(schedules: Mapping[str, ScheduleResults]) -> pl.DataFrame:
     """The jobs of all schedules, with wait, s, bounded slowdown, and the class of their ``size``."""
-    jobs = together(schedules, "schedules", lambda one: one.placed)
+    jobs = together(schedules, "schedules", lambda schedule: schedule.placed)
     runs = pl.max_horizontal(pl.col("run"), pl.lit(float(BOUND_S)))
     classes = pl.Series(SIZES[1:]).search_sorted(jobs["hosts"], side="right")
     return jobs.with_columns(
@@ -122,17 +122,17 @@ def _lines(rows: pl.DataFrame, columns: Sequence[Column], x: altair.X, y: altair
     yield base.mark_point(opacity=0, clip=True).encode(tooltip=tooltip)
 
 
-def load_of(one: ScheduleResults) -> pl.DataFrame:
+def load_of(schedule: ScheduleResults) -> pl.DataFrame:
     """By allocator and interval: its end, h; share of allocated hosts; waiting jobs, and hosts that they ask for."""
-    begin, end = float(one.placed["submit"].to_numpy().min()), float(one.placed["end"].to_numpy().max())
+    begin, end = float(schedule.placed["submit"].to_numpy().min()), float(schedule.placed["end"].to_numpy().max())
     edges = np.linspace(begin, end, BINS + 1)
     every = []
-    for name in one.allocators["allocator"]:
-        of = one.placed.filter(allocator=name)
+    for name in schedule.allocators["allocator"]:
+        of = schedule.placed.filter(allocator=name)
         hosts, unit = of["hosts"].to_numpy().astype(float), np.ones(of.height)
         loads = {
             "until_h": edges[1:] / HOUR_S,
-            "utilisation": _mean(of, "start", "end", hosts, edges) / one.meta.hosts,
+            "utilisation": _mean(of, "start", "end", hosts, edges) / schedule.meta.hosts,
             "waiting": _mean(of, "submit", "start", unit, edges),
             "wanted": _mean(of, "submit", "start", hosts, edges),
         }
@@ -158,18 +158,18 @@ def _mean(rows: pl.DataFrame, first: str, last: str, weight: Floats, edges: Floa
 def distributions(jobs: pl.DataFrame, measures: Sequence[str]) -> Iterator[Chart]:
     """The share of jobs above each value of each of ``MEASURES``."""
     for key in measures:
-        one = MEASURES[key]
+        measure = MEASURES[key]
         rows = above(jobs, key)
-        axis = Axis.of(rows["value"].clip(one.least), one.title, one.kind, scale="log")
+        axis = Axis.of(rows["value"].clip(measure.least), measure.title, measure.kind, scale="log")
         share = Axis.of([0.0, 1.0], "Share of jobs above", "share", scale="linear")
-        columns = [Column(one.title.lower(), "value", one.form), Column("jobs above", "above", percent)]
-        shown = rows.with_columns(shown=pl.col("value").clip(one.least))
+        columns = [Column(measure.title.lower(), "value", measure.form), Column("jobs above", "above", percent)]
+        shown = rows.with_columns(shown=pl.col("value").clip(measure.least))
         lines = _lines(shown, columns, axis.x("shown"), share.y("above"))
-        job = chosen_rows().transform_calculate(shown=f"max(datum.{key}, {one.least})")
+        job = chosen_rows().transform_calculate(shown=f"max(datum.{key}, {measure.least})")
         rule = job.mark_rule(strokeWidth=1.6).encode(x=axis.x("shown"), color=_colour(rows))
         sentence = "; ".join(_quantiles(of, key) for _, of in jobs.group_by("schedules", maintain_order=True))
         spec = linked(layers(240, rule, *lines), rows=_CHOSEN)
-        yield Chart(key, f"{one.title}s", spec, f"{sentence}.", one.note, frame=rows, picture="distributions")
+        yield Chart(key, f"{measure.title}s", spec, f"{sentence}.", measure.note, frame=rows, picture="distributions")
 
 
 def above(jobs: pl.DataFrame, measure: str) -> pl.DataFrame:
@@ -195,9 +195,9 @@ def _quantiles(jobs: pl.DataFrame, key: str) -> str:
     ordered = by_allocator.agg(half=pl.col(key).median(), tail=pl.col(key).quantile(0.9))
     ordered = ordered.sort("half", "tail", "allocator")
     name, half, tail = ordered.row(0)
-    words = f"{name}: median {title} {form(half)}, 90th percentile {form(tail)}"
+    quantiles = f"{name}: median {title} {form(half)}, 90th percentile {form(tail)}"
     name, half, tail = ordered.row(-1)
-    return words if ordered.height == 1 else f"{words}; {name}: {form(half)} and {form(tail)}"
+    return quantiles if ordered.height == 1 else f"{quantiles}; {name}: {form(half)} and {form(tail)}"
 
 
 def sizes(jobs: pl.DataFrame, measures: Sequence[str]) -> Iterator[Chart]:
@@ -231,14 +231,14 @@ def by_size(jobs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _bars(rows: pl.DataFrame, which: Sequence[str], key: str) -> Iterator[Layer]:
-    one = MEASURES[key]
-    title = f"Mean {one.title.lower()}"
+    measure = MEASURES[key]
+    title = f"Mean {measure.title.lower()}"
     names = rows["allocator"].unique(maintain_order=True)
     columns = [*naming(which, "schedules"), Column("allocator", "allocator"), Column("hosts", "size")]
-    columns += [Column("jobs", "jobs"), Column(title.lower(), key, one.form)]
+    columns += [Column("jobs", "jobs"), Column(title.lower(), key, measure.form)]
     series = pl.format("{} {}", "allocator", "schedules")
-    base, tooltip = with_tooltip(rows.with_columns(series=series, base=one.base).to_dicts(), columns)
-    axis = Axis.of([one.base, *rows[key]], title, one.kind, scale="linear", zero=one.base == 0)
+    base, tooltip = with_tooltip(rows.with_columns(series=series, base=measure.base).to_dicts(), columns)
+    axis = Axis.of([measure.base, *rows[key]], title, measure.kind, scale="linear", zero=measure.base == 0)
     order = [f"{name} {of}" for name in names for of in which]
     look = altair.Axis(labelAngle=0, labelOverlap=True)
     x = altair.X("size:N", sort=_CLASSES, title="Hosts of a job", axis=look)

@@ -39,8 +39,8 @@ def view(studies: Mapping[str, StudyResults]) -> View:
 def _headlines(studies: Mapping[str, StudyResults], compared: Compared) -> Iterator[str]:
     """What each study found, or what it is a study of."""
     for name, study in studies.items():
-        words = (name in compared.studies and work.headline(compared, name)) or study.headline()
-        yield f"{name}: {words}" if len(studies) > 1 else words
+        line = (name in compared.studies and work.headline(compared, name)) or study.headline()
+        yield f"{name}: {line}" if len(studies) > 1 else line
 
 
 def _facts(study: StudyResults) -> str:
@@ -55,15 +55,15 @@ def _facts(study: StudyResults) -> str:
 def _parts(
     studies: Mapping[str, StudyResults], compared: Compared, against: Mapping[str, Comparison]
 ) -> Iterator[Table | Chart | None]:
-    found = effects.effects_of(compared) if compared.effects else None
-    extreme = found is not None and effects.has_extremes(found, compared.effect)
+    estimates = effects.effects_of(compared) if compared.effects else None
+    extreme = estimates is not None and effects.has_extremes(estimates, compared.effect)
     measured, terms = tables.measured_tables(studies), parameters.terms_of(studies)
-    yield effects.forest(compared, found) if found is not None else None
+    yield effects.forest(compared, estimates) if estimates is not None else None
     yield effects.changes_chart(against, _CHANGES) if against else None
     yield from work.work_charts(compared)
-    if found is not None:
-        yield effects.extremes(compared, found) if extreme else None
-        yield effects.replicates(compared, found)
+    if estimates is not None:
+        yield effects.extremes(compared, estimates) if extreme else None
+        yield effects.replicates(compared, estimates)
     yield from conditions.condition_charts(compared)
     yield effects.cells_chart(compared) if compared.effects else None
     yield from parameters.sweep_charts(compared)
@@ -73,8 +73,8 @@ def _parts(
     if compared.studies:
         yield tables.by_condition(compared)
         yield from tables.by_repetition(compared)
-    if found is not None and extreme:
-        yield effects.extremes_table(compared, found)
+    if estimates is not None and extreme:
+        yield effects.extremes_table(compared, estimates)
     yield from (tables.measured_table(name, table) for name, table in measured.items())
     yield parameters.terms_table(terms) if terms else None
     yield tables.failures_table(studies)
@@ -82,16 +82,16 @@ def _parts(
 
 def _changes(compared: Compared) -> tuple[dict[str, Comparison], list[str]]:
     """The changes from each other study to the first one, and why there are none."""
-    found: dict[str, Comparison] = {}
+    comparisons: dict[str, Comparison] = {}
     apart: list[str] = []
     names = list(compared.studies)
     for name in names[1:]:
-        first, other = (Side(one, compared.studies[one]) for one in (names[0], name))
+        first, other = (Side(side, compared.studies[side]) for side in (names[0], name))
         try:
-            found[name] = compare(other, first)
+            comparisons[name] = compare(other, first)
         except ScenarioError as error:
             apart.append(f"{first.name} is not compared with {name}: {error}.")
-    return found, apart
+    return comparisons, apart
 
 
 def _about(compared: Compared) -> Iterator[str]:
@@ -99,10 +99,10 @@ def _about(compared: Compared) -> Iterator[str]:
     if not compared.studies:
         return
     improvement = " Improvement: throughput change against the default run." if compared.treated else ""
-    words = f"W: throughput change against the isolated run.{improvement} Means over jobs, placements and seeds."
+    w = f"W: throughput change against the isolated run.{improvement} Means over jobs, placements and seeds."
     if not compared.co_running:
-        words = "Every scenario has one job, so there is no W. Means over placements and seeds."
-    yield f"{words} ±: {COVERAGE:.0%} interval over {compared.units}; of a single run over its iterations."
+        w = "Every scenario has one job, so there is no W. Means over placements and seeds."
+    yield f"{w} ±: {COVERAGE:.0%} interval over {compared.units}; of a single run over its iterations."
 
 
 def _remarks(study: StudyResults) -> Iterator[str]:

@@ -73,9 +73,9 @@ def condition_charts(compared: Compared) -> Iterator[Chart]:
     measures += [_W] if compared.co_running else []
     measures += [_IMPROVEMENT] if compared.treated else []
     note = _note(compared, work, weak=len(measures) > 1)
-    words = [_sentence(compared, work, conditions, measure) for measure in measures]
-    first = words[1 if compared.co_running else 0]
-    for measure, sentence in zip(measures, words, strict=True):
+    sentences = [_sentence(compared, work, conditions, measure) for measure in measures]
+    first = sentences[1 if compared.co_running else 0]
+    for measure, sentence in zip(measures, sentences, strict=True):
         made = _chart(compared, rows, measure, f"{sentence}.", note)
         if made:
             yield replace(made, headline=first)
@@ -122,7 +122,7 @@ def _shown(values: pl.Series) -> pl.Series:
     return pl.Series([condition_of({"": value}) for value in values], dtype=pl.String)
 
 
-def _chart(compared: Compared, rows: pl.DataFrame, measure: _Measure, words: str, note: str) -> Chart | None:
+def _chart(compared: Compared, rows: pl.DataFrame, measure: _Measure, sentence: str, note: str) -> Chart | None:
     labels = rows["label"].unique(maintain_order=True).to_list()
     places = Rows(labels, len(compared.names), [wrap(label, _LETTERS) or [""] for label in labels])
     series = {name: at for at, name in enumerate(compared.names)}
@@ -165,7 +165,7 @@ def _chart(compared: Compared, rows: pl.DataFrame, measure: _Measure, words: str
     exported = ("run", "label", "job", "where", *ends)
     data = [{key: row.get(key) for key in exported} for row in (*means, *jobs)]  # the mean of a label has no job
     title = f"{measure.words} by condition"
-    return Chart(f"conditions_{measure.name}", title, spec, words, note, data, picture="conditions")
+    return Chart(f"conditions_{measure.name}", title, spec, sentence, note, data, picture="conditions")
 
 
 def _note(compared: Compared, work: pl.DataFrame, *, weak: bool) -> str:

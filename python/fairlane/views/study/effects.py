@@ -79,10 +79,10 @@ def _rows(compared: Compared, level: str, by: Sequence[str]) -> list[dict[str, A
         rows.append({"level": level, **of, "units": distinct(group)[unit].n_unique(), "unit": unit})
         for column in EFFECTS:
             estimates[column].append(estimate(group, column, unit))
-    for column, found in estimates.items():
-        verdicts = iter(beyond_noise([one for one in found if one is not None]))
-        for row, one in zip(rows, found, strict=True):
-            row.update(interval(column, one), **{f"{column}_beyond": None if one is None else next(verdicts)})
+    for column, column_estimates in estimates.items():
+        verdicts = iter(beyond_noise([effect for effect in column_estimates if effect is not None]))
+        for row, effect in zip(rows, column_estimates, strict=True):
+            row.update(interval(column, effect), **{f"{column}_beyond": None if effect is None else next(verdicts)})
     return rows
 
 
@@ -143,16 +143,16 @@ def forest(compared: Compared, effects: pl.DataFrame) -> Chart:
         f"be false); hollow: within noise, or without an interval.{few if shown.height < rows.height else ''}"
     )
     title = "Effects of the treatments" if compared.treated else "Co-running jobs against isolated ones"
-    words = effects_sentence(effects, compared.effect)
-    return Chart("effects", title, spec, words, note, effects.to_dicts(), wide=True, only_page=True)
+    sentence = effects_sentence(effects, compared.effect)
+    return Chart("effects", title, spec, sentence, note, effects.to_dicts(), wide=True, only_page=True)
 
 
 def effects_sentence(effects: pl.DataFrame, effect: str) -> str:
     """The greatest and the least effect over all jobs."""
     rows = known(effects, effect)
     worst, best = rows[0], rows[-1]
-    words = f"{best['run']}: {in_words(best, effect)} throughput against {against(effect)}, mean over jobs"
-    return f"{words}." if len(rows) == 1 else f"{words}; {worst['run']}: {in_words(worst, effect)}."
+    sentence = f"{best['run']}: {in_words(best, effect)} throughput against {against(effect)}, mean over jobs"
+    return f"{sentence}." if len(rows) == 1 else f"{sentence}; {worst['run']}: {in_words(worst, effect)}."
 
 
 def has_extremes(effects: pl.DataFrame, effect: str) -> bool:
@@ -162,24 +162,24 @@ def has_extremes(effects: pl.DataFrame, effect: str) -> bool:
 
 def _extremes(compared: Compared, effects: pl.DataFrame, of: str) -> list[dict[str, Any]]:
     """For each series with an effect its worst and its best job and the mean; the least cost to a job first."""
-    found = []
+    rows = []
     means = {row["run"]: row for row in effects.filter(level=ALL).to_dicts()}
     for run in compared.names:
         jobs = [row for row in known(effects, of, BY_JOB) if row["run"] == run]
         if jobs:
             below = sum(row[of] < 0 for row in jobs)
             three = {"worst": jobs[0], "mean": means[run], "best": jobs[-1]}
-            found.append({"run": run, **three, "below": below, "jobs": len(jobs)})
-    return sorted(found, key=lambda row: -row["worst"][of])
+            rows.append({"run": run, **three, "below": below, "jobs": len(jobs)})
+    return sorted(rows, key=lambda row: -row["worst"][of])
 
 
 def extremes(compared: Compared, effects: pl.DataFrame) -> Chart:
     """What each treatment does to its worst, average and best job."""
     rows = [
-        {"of": words, "run": row["run"], "which": which, **interval_of(row[key], of)}
+        {"of": effect_name, "run": row["run"], "which": which, **interval_of(row[key], of)}
         | {"job": row[key]["name"], "workload": row[key]["workload"], "below": row["below"], "jobs": row["jobs"]}
         | {"worst": row["worst"][of], "best": row["best"][of]}
-        for of, words in compared.effects.items()
+        for of, effect_name in compared.effects.items()
         for row in _extremes(compared, effects, of)
         for key, which in _MARKS.items()
     ]
@@ -206,8 +206,8 @@ def extremes(compared: Compared, effects: pl.DataFrame) -> Chart:
         "Jobs are compared by their means over placements and seeds. The treatment that costs its worst job least is "
         f"at the top. Whiskers: {COVERAGE:.0%} interval of the worst job."
     )
-    words = _extremes_sentence(effects, compared.effect)
-    return Chart("extremes", "Cost to the worst job, gain of the best", spec, words, note, rows, only_page=True)
+    effect_name = _extremes_sentence(effects, compared.effect)
+    return Chart("extremes", "Cost to the worst job, gain of the best", spec, effect_name, note, rows, only_page=True)
 
 
 def extremes_table(compared: Compared, effects: pl.DataFrame) -> Table:
@@ -227,8 +227,8 @@ def extremes_table(compared: Compared, effects: pl.DataFrame) -> Table:
         Column("below zero", lambda row: f"{row['below']} of {row['jobs']}", drop=1),
     ]
     title = f"Jobs by treatment: change against {against(of)}"
-    words, jobs = _extremes_sentence(effects, of), effects.filter(level=BY_JOB)
-    return Table(shown, _extremes(compared, effects, of), title, sentence=words, data=jobs)
+    sentence, jobs = _extremes_sentence(effects, of), effects.filter(level=BY_JOB)
+    return Table(shown, _extremes(compared, effects, of), title, sentence=sentence, data=jobs)
 
 
 def _extremes_sentence(effects: pl.DataFrame, effect: str) -> str:
@@ -268,8 +268,8 @@ def replicates(compared: Compared, effects: pl.DataFrame) -> Chart:
         f"A dot is the mean over the jobs of one of the {compared.units}. Upright line: mean; whiskers: its "
         f"{COVERAGE:.0%} interval, which needs three {compared.units}."
     )
-    words = _replicates_sentence(known(effects, compared.effect), compared.effect)
-    return Chart("replicates", f"Variation over {compared.units}", spec, words, note, rows, only_page=True)
+    sentence = _replicates_sentence(known(effects, compared.effect), compared.effect)
+    return Chart("replicates", f"Variation over {compared.units}", spec, sentence, note, rows, only_page=True)
 
 
 def needed(row: Row, effect: str) -> int | None:
@@ -293,8 +293,8 @@ def _replicates_sentence(rows: Sequence[Row], effect: str) -> str:
     unsure = [f"{row['run']} (about {plural(count, row['unit'])})" for row, count in counts if count is not None]
     if not unsure:
         return f"All {len(rows)} intervals exclude zero." if len(rows) > 1 else "1 interval excludes zero."
-    words = f"The intervals of {listed(unsure)} include zero"
-    return f"{words}; in brackets what would be needed if the means stay as they are."
+    sentence = f"The intervals of {listed(unsure)} include zero"
+    return f"{sentence}; in brackets what would be needed if the means stay as they are."
 
 
 def cells_chart(compared: Compared) -> Chart:
@@ -341,14 +341,14 @@ def cells_chart(compared: Compared) -> Chart:
         note = f"A cell is the mean change of throughput by {listed(means)}; the CSV has every job and point."
     note += " Blue: more; orange: less. Empty: not compared."
     data = compared.work.select("run", CONDITION, "placement", "seed", "name", "workload", *EFFECTS)
-    words, title = _cells_sentence(compared), f"Effects by {row} and {column}"
-    return Chart("cells", title, spec, words, note, data.to_dicts(), wide=True, only_page=True)
+    sentence, title = _cells_sentence(compared), f"Effects by {row} and {column}"
+    return Chart("cells", title, spec, sentence, note, data.to_dicts(), wide=True, only_page=True)
 
 
 def _end(cells: pl.DataFrame, sign: str) -> str:
     """The label of an end of the colours, which depends on what is chosen, as an expression."""
     greatest = cells.group_by("of", maintain_order=True).agg(pl.col("greatest").first()).rows()
-    cases = [f"cells_measure === '{words}' ? '{sign}{percent(value)}'" for words, value in greatest]
+    cases = [f"cells_measure === '{case}' ? '{sign}{percent(value)}'" for case, value in greatest]
     return f"({' : '.join([*cases, repr('')])})"
 
 
@@ -370,9 +370,9 @@ def _cells(compared: Compared) -> tuple[str, str, pl.DataFrame]:
 def _cells_sentence(compared: Compared) -> str:
     values, jobs = compared.work[compared.effect].drop_nulls(), compared.work["name"].n_unique()
     points = sum(study.meta.points for study in compared.studies.values())
-    words = f"{plural(jobs, 'job')} at {plural(points, 'point')}"
+    sentence = f"{plural(jobs, 'job')} at {plural(points, 'point')}"
     worse = int((values < 0).sum())
-    return f"{words}: {worse} of {len(values)} cells have less throughput than {against(compared.effect)}."
+    return f"{sentence}: {worse} of {len(values)} cells have less throughput than {against(compared.effect)}."
 
 
 def changes_chart(others: Mapping[str, Comparison], note: str) -> Chart:
@@ -394,18 +394,18 @@ def changes_chart(others: Mapping[str, Comparison], note: str) -> Chart:
         interval = whiskers(base, axis, "change_low", "change_high", vertical=False)
         return layers(altair.Step(20), rule(0.0, axis, vertical=True), bar, interval, zoom=("x",))
 
-    apart = {name for found in others.values() for name in found.only_in_one}
+    apart = {name for comparison in others.values() for name in comparison.only_in_one}
     only = f" Jobs of one of the results only: {some(sorted(apart), MOST_NAMES)}." if apart else ""
     few = f" {MOST_CHANGES} of {len(rows):,} changes, the greatest and the least." if len(rows) > MOST_CHANGES else ""
-    words = " ".join(f"Against {name}: {summary(found)}" for name, found in others.items())
+    sentence = " ".join(f"Against {name}: {summary(comparison)}" for name, comparison in others.items())
     about = f"{note} Whiskers: {COVERAGE:.0%} interval.{few}{only}"
     title = f"Change of jobs against {', '.join(others)}"
-    return Chart("comparison", title, spec, words, about, rows, wide=True, only_page=True)
+    return Chart("comparison", title, spec, sentence, about, rows, wide=True, only_page=True)
 
 
 def _changes(others: Mapping[str, Comparison]) -> Iterator[dict[str, Any]]:
-    for name, found in others.items():
-        for row in found.table.iter_rows(named=True):
+    for name, comparison in others.items():
+        for row in comparison.table.iter_rows(named=True):
             parts = [row["name"], row["treatment"], row["condition"], f"against {name}" if len(others) > 1 else None]
             direction = "more" if row["change"] > 0 else "less"
             verdict = {True: direction, False: "within noise", None: "no interval"}[row["beyond_noise"]]

@@ -64,7 +64,7 @@ def _sweep(compared: Compared, name: str, key: str) -> Chart:
     table, numeric, values = sweep_rows(compared, name)
     factor, unit = time_unit(table[TIME].max() or 1.0)  # type: ignore[arg-type]
     measures = {**compared.effects, TIME: f"Time per iteration [{unit}]"}
-    keys = {words: measure for measure, words in measures.items()}
+    keys = {sentence: measure for measure, sentence in measures.items()}
     rows = long(table, measures).with_columns(measure=pl.col("of").replace_strict(keys)).to_dicts()
     columns = [RUN, Column("workload", "workload"), Column(name, "label"), Column("mean", Estimated("value", _written))]
 
@@ -93,8 +93,8 @@ def _sweep(compared: Compared, name: str, key: str) -> Chart:
     note = (
         f"Means over all other parameters, placements and seeds. Bars: {COVERAGE:.0%} interval over {compared.units}."
     )
-    words = f"{name} has {plural(len(values), 'value')}: {listed([_label(value) for value in values])}."
-    return Chart(key, f"Effects by {name}", spec, words, note, rows, picture="sweeps", wide=True, only_page=True)
+    sentence = f"{name} has {plural(len(values), 'value')}: {listed([_label(value) for value in values])}."
+    return Chart(key, f"Effects by {name}", spec, sentence, note, rows, picture="sweeps", wide=True, only_page=True)
 
 
 def _written(row: Row) -> str:
@@ -161,9 +161,9 @@ def periods_chart(compared: Compared) -> Chart | None:
         base = base.encode(x=period.x("period"), y=iterations.y("iterations"), color=coloured)
         return layers(240, base.mark_line(), base.mark_point(size=24).encode(tooltip=tooltip))
 
-    words = f"{plural(table['period'].n_unique(), 'period')} of {listed(runs)}."
+    sentence = f"{plural(table['period'].n_unique(), 'period')} of {listed(runs)}."
     note = "Iterations of all jobs in each period, mean over points."
-    return Chart("periods", "Iterations by period", spec, words, note, table.to_dicts(), only_page=True)
+    return Chart("periods", "Iterations by period", spec, sentence, note, table.to_dicts(), only_page=True)
 
 
 def terms_of(studies: Mapping[str, StudyResults]) -> list[dict[str, Any]]:
@@ -176,8 +176,8 @@ def terms_of(studies: Mapping[str, StudyResults]) -> list[dict[str, Any]]:
         if study.folder is None or not (study.folder / _FILE).is_file():
             continue
         sealed = Sealed.open(study.folder, "study", STUDY_SCHEMA_VERSION)
-        found = read_tables(sealed, {"effects": STUDY["effects"]})["effects"].to_dicts() if _FILE in sealed else []
-        rows += [{**row, "job": f"{name}: {row['name']}" if len(studies) > 1 else row["name"]} for row in found]
+        terms = read_tables(sealed, {"effects": STUDY["effects"]})["effects"].to_dicts() if _FILE in sealed else []
+        rows += [{**row, "job": f"{name}: {row['name']}" if len(studies) > 1 else row["name"]} for row in terms]
     return rows
 
 
@@ -185,9 +185,9 @@ def terms_table(terms: list[dict[str, Any]]) -> Table:
     """The terms that explain most of each job's time, and what no term explains."""
     rows: list[dict[str, Any]] = []
     for job in dict.fromkeys(row["job"] for row in terms):
-        own = [row for row in terms if row["job"] == job]
-        rows += [row for row in own if row["term"] != RESIDUAL][:MOST_TERMS]
-        rows += [row for row in own if row["term"] == RESIDUAL]
+        of_job = [row for row in terms if row["job"] == job]
+        rows += [row for row in of_job if row["term"] != RESIDUAL][:MOST_TERMS]
+        rows += [row for row in of_job if row["term"] == RESIDUAL]
     note = (
         "Factor: time of an iteration at the worst level over that at the best. Share: of the variation of its "
         "logarithm. p: chance of so large a share if there is no effect (F test)."

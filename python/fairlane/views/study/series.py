@@ -37,8 +37,8 @@ class Compared:
     @classmethod
     def of(cls, studies: Mapping[str, StudyResults]) -> "Compared":
         """The series of studies: of each the default runs, and those with each treatment."""
-        own = {name: one for name, one in studies.items() if one.measured is None and one.work.height}
-        return cls(own, {name: _called(name, one, several=len(studies) > 1) for name, one in own.items()})
+        drawn = {name: study for name, study in studies.items() if study.measured is None and study.work.height}
+        return cls(drawn, {name: _called(name, study, several=len(studies) > 1) for name, study in drawn.items()})
 
     @property
     def several(self) -> bool:
@@ -54,7 +54,7 @@ class Compared:
     @cached_property
     def effects(self) -> dict[str, str]:
         """The effects that some row has, in words, the most interesting first."""
-        return {name: words for name, words in WORDS.items() if self.tables and self.work[name].count()}
+        return {name: effect for name, effect in WORDS.items() if self.tables and self.work[name].count()}
 
     @cached_property
     def effect(self) -> str:
@@ -102,8 +102,8 @@ def _called(study: str, results: StudyResults, *, several: bool) -> pl.DataFrame
     names = dict(enumerate(results.meta.placements))
     other, seed = pl.format("placement {}", "placement"), pl.format("seed {}", "seed")
     place = pl.col("placement").replace_strict(names, default=other, return_dtype=pl.String)
-    words = {CONDITION: pl.col(CONDITION), "placement": pl.format("placement: {}", place), "seed": seed}
-    parts = [part for key, part in words.items() if work[key].n_unique() > 1]
+    labels = {CONDITION: pl.col(CONDITION), "placement": pl.format("placement: {}", place), "seed": seed}
+    parts = [part for key, part in labels.items() if work[key].n_unique() > 1]
     unit = outer_unit(work)
     work = work.with_columns(
         study=pl.lit(study),

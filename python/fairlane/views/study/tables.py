@@ -56,10 +56,10 @@ def by_condition(compared: Compared) -> Table:
             Column("iterations\nper s", with_interval(PACE[1], number), drop=2),
             *_effects(compared, names=names),
         ]
-        words = f"{plural(len(rows), 'row')}: means over jobs, placements and seeds."
+        sentence = f"{plural(len(rows), 'row')}: means over jobs, placements and seeds."
         narrow = partial(made, names=False) if names else None
         data = pl.concat(every, how="diagonal_relaxed")
-        return Table(shown, rows, "Throughput", otherwise=narrow, sentence=words, data=data)
+        return Table(shown, rows, "Throughput", otherwise=narrow, sentence=sentence, data=data)
 
     return made(names=any(row["names"] > 1 for row in rows))
 
@@ -136,22 +136,22 @@ def _by_repetition(compared: Compared, name: str, apart: Sequence[str]) -> Table
     work, runs = _work(compared, name)
     keys = [*([CONDITION] if work[CONDITION].n_unique() > 1 else []), *apart]
     work = work.with_columns(placement="place", seed=pl.col("seed").cast(pl.String))
-    found = over_points(work, [*keys, "run"], (PACE[0], "w")).to_dicts()
+    means = over_points(work, [*keys, "run"], (PACE[0], "w")).to_dicts()
     rows: dict[tuple[str, ...], dict[str, Any]] = {}
-    for row in found:
+    for row in means:
         # The values of each run are columns, named by it.
         values = {f"{row['run']}\n{key}": value for key, value in row.items() if key not in (*keys, "run")}
         rows.setdefault(tuple(row[key] for key in keys), {key: row[key] for key in keys}).update(values)
     measures = [(PACE[0], "time per\niteration", seconds)] if work["workload"].n_unique() == 1 else []
     measures += [] if alone_everywhere(work) else [("w", "W", change)]
     title = f"{f'{name}: b' if compared.several else 'B'}y {' and '.join(apart)}"
-    words = f"{plural(len(rows), 'repetition')} of each run."
-    look: dict[str, Any] = {"only_page": len(rows) > MOST_SINGLE, "sentence": words}
+    sentence = f"{plural(len(rows), 'repetition')} of each run."
+    look: dict[str, Any] = {"only_page": len(rows) > MOST_SINGLE, "sentence": sentence}
 
     def by_run() -> Table:
         once = [Column(key, key, left=key != "seed", wrap=True, once=True) for key in keys]
         measured = [Column(heading, _measure(key, form)) for key, heading, form in measures]
-        return Table([*once, Column("run", "run", left=True, wrap=True), *measured], found, title, **look)
+        return Table([*once, Column("run", "run", left=True, wrap=True), *measured], means, title, **look)
 
     def made(*, intervals: bool) -> Table:
         left = [Column(key, key, left=key != "seed", wrap=True, once=key == CONDITION) for key in keys]
@@ -180,19 +180,19 @@ def failures_table(studies: Mapping[str, StudyResults]) -> Table | None:
     numbers = [Column(name, name, left=False) for name in ("point", "placement", "seed")]
     texts = [Column(name, name, left=True) for name in ("treatment", "job")]
     texts += [Column(name, name, left=True, wrap=True) for name in ("error", "scenario")]
-    words = f"{plural(table.height, 'run')} failed twice; fairlane run accepts their scenarios."
+    sentence = f"{plural(table.height, 'run')} failed twice; fairlane run accepts their scenarios."
     shown = [*naming(studies, "study"), *numbers, *texts]
-    return Table(shown, table.to_dicts(), "Runs that failed", sentence=words, only_page=True, data=table)
+    return Table(shown, table.to_dicts(), "Runs that failed", sentence=sentence, only_page=True, data=table)
 
 
 def measured_tables(studies: Mapping[str, StudyResults]) -> dict[str, pl.DataFrame]:
     """The tables that studies measure by name, those of several studies as one."""
-    found: dict[str, list[pl.DataFrame]] = {}
+    tables_by_name: dict[str, list[pl.DataFrame]] = {}
     for name, study in studies.items():
         for key, table in (study.measured or {}).items():
-            own = table.select(pl.lit(name).alias("study"), pl.all()) if len(studies) > 1 else table
-            found.setdefault(key, []).append(own)
-    return {key: pl.concat(tables, how="diagonal_relaxed") for key, tables in found.items()}
+            frame = table.select(pl.lit(name).alias("study"), pl.all()) if len(studies) > 1 else table
+            tables_by_name.setdefault(key, []).append(frame)
+    return {key: pl.concat(tables, how="diagonal_relaxed") for key, tables in tables_by_name.items()}
 
 
 def measured_table(name: str, table: pl.DataFrame) -> Table:
@@ -200,8 +200,8 @@ def measured_table(name: str, table: pl.DataFrame) -> Table:
     conditions = table.columns[: table.columns.index("seed") + 1]
     same = [key for key in conditions if key == "point" or table[key].n_unique() < 2]
     shown = [Column(key, key, left=not kind.is_numeric()) for key, kind in table.schema.items() if key not in same]
-    words = f"{plural(table.height, 'row')}, {plural(table.width, 'column')}."
-    return Table(shown, table.to_dicts(), name, sentence=words, most=MOST_MEASURED, data=table)
+    sentence = f"{plural(table.height, 'row')}, {plural(table.width, 'column')}."
+    return Table(shown, table.to_dicts(), name, sentence=sentence, most=MOST_MEASURED, data=table)
 
 
 def measured_charts(tables: Mapping[str, pl.DataFrame]) -> Iterator[Chart]:
@@ -267,11 +267,11 @@ def _measured(key: str, name: str, table: pl.DataFrame, numbers: list[str]) -> C
 
     known = table[y].drop_nulls()
     least, most = (significant(float(end)) for end in (known.min(), known.max()))  # type: ignore[arg-type]
-    words = f"{y} from {least} to {most} in {plural(table.height, 'row')}."
+    sentence = f"{y} from {least} to {most} in {plural(table.height, 'row')}."
     note = "A dot is a row."
     note += f" {kept.height} of {plural(table.height, 'row')}, evenly spaced." if kept.height < table.height else ""
     note += f" Logarithmic: {', '.join(wide)}." if wide else ""
-    return Chart(key, f"Table {name}", spec, words, note, frame=table, wide=True, only_page=True)
+    return Chart(key, f"Table {name}", spec, sentence, note, frame=table, wide=True, only_page=True)
 
 
 def _text(value: Any) -> str:

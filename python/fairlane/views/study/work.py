@@ -43,8 +43,8 @@ def headline(compared: Compared, study: str) -> str:
     treated = work.drop_nulls("improvement")
     if treated.height:
         best = over_points(treated, ["treatment"], ["improvement"]).sort("improvement").row(-1, named=True)
-        words = in_words(best, "improvement")
-        return f"{best['treatment']}: {words} throughput against the default run, mean over jobs"
+        sentence = in_words(best, "improvement")
+        return f"{best['treatment']}: {sentence} throughput against the default run, mean over jobs"
     mean = estimate(work, "w", work["unit"][0]) if compared.co_running else None
     return f"Mean W of co-running jobs: {in_words(interval('w', mean), 'w')}" if mean else ""
 
@@ -95,8 +95,8 @@ def _boxes(compared: Compared) -> Chart:
         f"{whisker_words(QUARTILES)}; dots: jobs beyond. Diamonds: means. {known}."
     )
     means = {run: interval("value", estimate(jobs, "w", jobs["unit"][0])) for run, jobs in by_run.items()}
-    words = "; ".join(f"{run} {in_words(mean)}" for run, mean in means.items())
-    return Chart("w", "W by workload", spec, f"Mean W: {words}.", note, rows, picture="work")
+    means_of = "; ".join(f"{run} {in_words(mean)}" for run, mean in means.items())
+    return Chart("w", "W by workload", spec, f"Mean W: {means_of}.", note, rows, picture="work")
 
 
 def _sorted(compared: Compared) -> Chart:
@@ -129,8 +129,8 @@ def _sorted(compared: Compared) -> Chart:
     measured = any(row["value_low"] is not None for row in rows)
     note = "A dot is a job at one point." + (" Bars: 95% interval within its run." if few and measured else "")
     least, most = (find(rows, key=lambda row: row["value"]) for find in (min, max))
-    words = (f"{change(row['value'])}, {row['job']} with {row['run']}" for row in (least, most))
-    note += f" From {' to '.join(words)}."
+    extremes = (f"{change(row['value'])}, {row['job']} with {row['run']}" for row in (least, most))
+    note += f" From {' to '.join(extremes)}."
     first = next(iter(compared.studies))
     sentence = f"{f'{first}: ' if compared.several else ''}{headline(compared, first)}."
     return Chart("improvements", "Improvement of each job", spec, sentence, note, rows, picture="work")

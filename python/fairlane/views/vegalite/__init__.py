@@ -46,8 +46,8 @@ def completed(
 ) -> tuple[Panels, str]:
     """Panels of specifications with their rows, and what their boxes are, as a note."""
     panels = [panel for at, (spec, rows) in enumerate(charts) for panel in _panels(at, deepcopy(dict(spec)), rows)]
-    own = [panel.columns for panel in panels if panel.columns]
-    found = [_panel(at, panel) for at, panel in enumerate(panels)]
+    columns_of = [panel.columns for panel in panels if panel.columns]
+    contents = [_panel(at, panel) for at, panel in enumerate(panels)]
     alike = len({frozenset(map(repr, panel.colours)) for panel in panels if panel.colours}) <= 1
     resolve: Spec = {"scale": {} if alike else {"color": "independent", "shape": "independent"}}
     shared = [channel for channel in ("x", "y") if any(channel in panel.shared for panel in panels)]
@@ -57,11 +57,11 @@ def completed(
         "$schema": altair.SCHEMA_URL,
         "datasets": {name: rows for panel in panels for name, rows in panel.datasets.items()},
         "params": [{"name": "panel", "value": PANEL}, *(_zoom(at, channels) for at, channels in zoomed if channels)],
-        "concat": found,
-        "columns": columns or max(own, default=min(len(found), MOST_COLUMNS)),
+        "concat": contents,
+        "columns": columns or max(columns_of, default=min(len(contents), MOST_COLUMNS)),
         "resolve": resolve,
     }
-    return Panels(content), " ".join(dict.fromkeys(words for panel in panels for words in panel.words))
+    return Panels(content), " ".join(dict.fromkeys(sentence for panel in panels for sentence in panel.words))
 
 
 def _panels(at: int, spec: Spec, rows: pl.DataFrame) -> Iterator[Panel]:
@@ -133,8 +133,8 @@ def _panel(at: int, panel: Panel) -> Spec:
 def _top(spec: Spec, channels: set[str]) -> Spec:
     """The last unit that has a field on one of the channels; selections belong to it."""
     units = [*_units(spec)]
-    own = ((part, part.get("encoding", {}).get(channel, {})) for part in reversed(units) for channel in channels)
-    return next((part for part, of in own if "field" in of and "aggregate" not in of), units[-1])
+    encodings = ((part, part.get("encoding", {}).get(channel, {})) for part in reversed(units) for channel in channels)
+    return next((part for part, of in encodings if "field" in of and "aggregate" not in of), units[-1])
 
 
 def _units(spec: Spec) -> Iterator[Spec]:
@@ -161,5 +161,5 @@ def _draws_rows(spec: Spec) -> bool:
     """Whether any unit draws the rows themselves."""
     if "data" in spec:
         return False
-    own = {key: value for key, value in spec.items() if key != "layer"}
-    return any(key == "field" for _, key, _ in walk(own)) or any(map(_draws_rows, spec.get("layer", ())))
+    outer = {key: value for key, value in spec.items() if key != "layer"}
+    return any(key == "field" for _, key, _ in walk(outer)) or any(map(_draws_rows, spec.get("layer", ())))

@@ -52,10 +52,10 @@ class Panel:
 
 def complete(panel: Panel, spec: Spec, outer: Spec) -> None:
     """Fills in types, orders, axes and tooltips of a specification and its layers, and expands its boxes."""
-    own = {channel: _channel(panel, channel, of) for channel, of in spec.get("encoding", {}).items()}
-    if own:
-        spec["encoding"] = own
-    every = {**outer, **own}
+    channels = {channel: _channel(panel, channel, of) for channel, of in spec.get("encoding", {}).items()}
+    if channels:
+        spec["encoding"] = channels
+    every = {**outer, **channels}
     for part in spec.get("layer", ()):
         complete(panel, part, every)
     if "mark" not in spec:
@@ -63,8 +63,8 @@ def complete(panel: Panel, spec: Spec, outer: Spec) -> None:
     mark = spec["mark"] if isinstance(spec["mark"], dict) else {"type": spec["mark"]}
     if mark["type"] == "boxplot" and every.get("y", {}).get("type") == "quantitative":  # others are Vega-Lite's
         most = _most_values(panel.every, [*panel.facets, *_boxed_by(every)], every["y"]["field"])
-        words, datasets = _expanded(spec, mark, every, panel.rows, most, f"{panel.name}_{len(panel.datasets)}")
-        panel.words.append(words)
+        sentence, datasets = _expanded(spec, mark, every, panel.rows, most, f"{panel.name}_{len(panel.datasets)}")
+        panel.words.append(sentence)
         panel.datasets |= datasets
     elif mark["type"] not in ("rule", "area", "errorband", "errorbar") and "tooltip" not in every:
         spec.setdefault("encoding", {})["tooltip"] = _tooltip(every)
@@ -79,27 +79,29 @@ def _channel(panel: Panel, channel: str, given: Any) -> Any:
     name = str(given.get("field", ""))
     known = name in panel.rows.columns
     number = "aggregate" in given or (known and is_number(panel.rows, name))
-    found = {"type": "quantitative" if number else "nominal", **given} if name or "aggregate" in given else dict(given)
-    kind = found.get("type")
+    channel_spec = (
+        {"type": "quantitative" if number else "nominal", **given} if name or "aggregate" in given else dict(given)
+    )
+    kind = channel_spec.get("type")
     if kind == "quantitative" and channel in ("x", "y"):
         panel.zoomed.add(channel)
-        return _numeric(panel, channel, found)
+        return _numeric(panel, channel, channel_spec)
     if kind == "quantitative" or channel in ("x2", "y2") or not known:
-        return found
+        return channel_spec
     if not is_number(panel.rows, name):
-        found.setdefault("sort", panel.rows[name].unique(maintain_order=True).to_list())
+        channel_spec.setdefault("sort", panel.rows[name].unique(maintain_order=True).to_list())
     if channel in ("x", "y"):
-        return _names(panel, channel, found)
+        return _names(panel, channel, channel_spec)
     if channel in ("color", "fill", "stroke", "shape"):
-        scale = found["scale"] = _present(found.get("scale", {}), panel.order.get(name))
-        legend = found.get("legend", {})
-        found["legend"] = (
+        scale = channel_spec["scale"] = _present(channel_spec.get("scale", {}), panel.order.get(name))
+        legend = channel_spec.get("legend", {})
+        channel_spec["legend"] = (
             None
             if legend is None or len(scale.get("domain", "  ")) < 2
             else {"title": None, "symbolOpacity": 1, **legend}
         )
-        panel.colours.append((name, found["scale"]))
-    return found
+        panel.colours.append((name, channel_spec["scale"]))
+    return channel_spec
 
 
 def _present(scale: Spec, names: Sequence[Any] | None) -> Spec:
@@ -141,8 +143,8 @@ def _names(panel: Panel, channel: str, given: Spec) -> Spec:
         return given
     axis = {**panel.given.get((channel, "axis"), {}), **given.get("axis", {})}
     names = [str(name) for name in panel.rows[given["field"]].unique()]
-    own = {} if is_number(panel.rows, given["field"]) else {"title": None}
-    title = {} if "title" in given else panel.given.get((channel, "title"), own)
+    untitled = {} if is_number(panel.rows, given["field"]) else {"title": None}
+    title = {} if "title" in given else panel.given.get((channel, "title"), untitled)
     defaults: Spec = {**title, "labelExpr": _LINES}
     if channel == "x" and not {"labelAngle", "labelOverlap"} & {*axis}:
         longest = max((len(line) for name in names for line in name.split("\n")), default=0)
@@ -154,7 +156,7 @@ def _names(panel: Panel, channel: str, given: Spec) -> Spec:
 
 def _tooltip(encoding: Mapping[str, Any]) -> list[Spec]:
     """A tooltip with the fields of a unit, each once."""
-    found: dict[str, Spec] = {}
+    by_field: dict[str, Spec] = {}
     for of in encoding.values():
         if not isinstance(of, dict) or not isinstance(of.get("field"), str) or "aggregate" in of:
             continue
@@ -162,8 +164,10 @@ def _tooltip(encoding: Mapping[str, Any]) -> list[Spec]:
         title = of.get("title") or axis.get("title") or of["field"].replace("_", " ")
         number = of.get("type") == "quantitative"
         form = {"format": axis["format"] if axis.get("format", NUMBERS) != NUMBERS else ",.4~r"} if number else {}
-        found.setdefault(of["field"], {"field": of["field"], "type": of.get("type", "nominal"), "title": title, **form})
-    return list(found.values())
+        by_field.setdefault(
+            of["field"], {"field": of["field"], "type": of.get("type", "nominal"), "title": title, **form}
+        )
+    return list(by_field.values())
 
 
 def is_number(rows: pl.DataFrame, name: str) -> bool:
@@ -193,14 +197,14 @@ def _expanded(
     """
     y = encoding["y"]
     if y["field"] == "median" and {*GIVEN} <= {*rows.columns}:
-        words = "Boxes: quartiles and median; dots: the extremes."
+        sentence = "Boxes: quartiles and median; dots: the extremes."
         boxes = rows.to_dicts()
         dots = [{**row, "value": row[end]} for row in boxes for end in ("least", "most")]
         values = pl.concat([rows[name].cast(pl.Float64) for name in GIVEN[:-1]])
     else:
         extent = mark.get("extent") or whiskers_of(most)
         whiskers = EXTREMES if extent == "min-max" else extent
-        words = f"Boxes: quartiles and median; whiskers: {whisker_words(whiskers)}; dots: values beyond."
+        sentence = f"Boxes: quartiles and median; whiskers: {whisker_words(whiskers)}; dots: values beyond."
         boxes, dots = _computed(rows, _boxed_by(encoding), y["field"], whiskers)
         values = rows[y["field"]]
     spec.pop("mark")
@@ -212,7 +216,7 @@ def _expanded(
     axis = _box_axis(y, values)
     every = _box_layers(axis, others, mark, f"{name}_boxes", f"{name}_dots")
     spec["layer"] = every if dots else every[1:]
-    return words, {f"{name}_boxes": boxes, **({f"{name}_dots": dots} if dots else {})}
+    return sentence, {f"{name}_boxes": boxes, **({f"{name}_dots": dots} if dots else {})}
 
 
 def _computed(

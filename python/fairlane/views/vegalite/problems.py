@@ -90,12 +90,12 @@ def _meant(error: Any) -> list[Any]:
     groups: dict[Any, list[list[Any]]] = {}
     for inner in error.context:
         groups.setdefault(inner.relative_schema_path[0], []).append(_meant(inner))
-    found: dict[tuple[int, int, int], list[Any]] = {}
+    errors_by_depth: dict[tuple[int, int, int], list[Any]] = {}
     for errors in groups.values():
         leaves = [leaf for of in errors for leaf in of]
         depth = max(len(leaf.absolute_path) for leaf in leaves)
-        found.setdefault((len(errors), -depth, sum(map(len, map(_extra, leaves)))), []).extend(leaves)
-    return found[min(found)]
+        errors_by_depth.setdefault((len(errors), -depth, sum(map(len, map(_extra, leaves)))), []).extend(leaves)
+    return errors_by_depth[min(errors_by_depth)]
 
 
 def _extra(error: Any) -> list[str]:
