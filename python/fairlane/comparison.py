@@ -61,8 +61,8 @@ def side_of(given: str | Path | Run | StudyResults, option: str = "A") -> Side:
     if not isinstance(results, Run | StudyResults):
         raise ScenarioError(Problem(option, "cannot be compared", str(given), "the folder of a run or a study"))
     if isinstance(results, StudyResults) and results.measured is not None:
-        words = "is a study that measures tables of its own and compares nothing"
-        raise ScenarioError(Problem(option, words, str(given), "a run, or a study whose runs are compared"))
+        message = "is a study that measures tables of its own and compares nothing"
+        raise ScenarioError(Problem(option, message, str(given), "a run, or a study whose runs are compared"))
     if treatment is None:
         return Side(str(given), results)
     if isinstance(results, Run):
@@ -81,8 +81,8 @@ def _split(given: str) -> tuple[str, str | None]:
 
 def differing(first: Run, second: Run) -> list[str]:
     """The dotted keys with another value, or in one scenario only, jobs by their name; without the scenarios' names."""
-    one, two = (dict(_values(_scenario(run))) for run in (first, second))
-    return [key for key in dict.fromkeys([*one, *two]) if key != "name" and one.get(key) != two.get(key)]
+    before, after = (dict(_values(_scenario(run))) for run in (first, second))
+    return [key for key in dict.fromkeys([*before, *after]) if key != "name" and before.get(key) != after.get(key)]
 
 
 def _scenario(run: Run) -> Mapping[str, Any]:
@@ -98,7 +98,7 @@ def _values(data: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     if isinstance(data, Mapping):
         for key, value in data.items():
             yield from _values(value, f"{path}.{key}" if path else key)
-    elif isinstance(data, list) and data and all(isinstance(one, Mapping) for one in data):
+    elif isinstance(data, list) and data and all(isinstance(item, Mapping) for item in data):
         for number, value in enumerate(data):
             yield from _values(value, f"{path}[{value.get('name', number)}]")
     else:
@@ -161,32 +161,32 @@ def compare(
 
     Raises ``ResultsError`` if a folder has no results, ``ScenarioError`` if the two have nothing in common.
     """
-    one, two = (
+    first_side, second_side = (
         given if isinstance(given, Side) else side_of(given, option) for given, option in ((first, "A"), (second, "B"))
     )
     failed, moved, differs, points = set[str](), list[str](), list[str](), None
-    if isinstance(one.results, Run) and isinstance(two.results, Run):
-        failed = _failed(one.results) | _failed(two.results)
-        moved = _moved(one.results, two.results)
-        differs = differing(one.results, two.results)
-        rows = list(_runs(one.results, two.results, failed))
-        names = [set(side.jobs["name"]) for side in (one.results, two.results)]
+    if isinstance(first_side.results, Run) and isinstance(second_side.results, Run):
+        failed = _failed(first_side.results) | _failed(second_side.results)
+        moved = _moved(first_side.results, second_side.results)
+        differs = differing(first_side.results, second_side.results)
+        rows = list(_runs(first_side.results, second_side.results, failed))
+        names = [set(side.jobs["name"]) for side in (first_side.results, second_side.results)]
         replicates, overall = "iterations", None
-    elif isinstance(one.results, StudyResults) and isinstance(two.results, StudyResults):
-        matched, points = _matched(one, two, one.results, two.results)
+    elif isinstance(first_side.results, StudyResults) and isinstance(second_side.results, StudyResults):
+        matched, points = _matched(first_side, second_side, first_side.results, second_side.results)
         rows = list(_studies(matched))
-        names = [set(side.work["name"]) for side in (one.results, two.results)]
+        names = [set(side.work["name"]) for side in (first_side.results, second_side.results)]
         replicates, overall = outer_unit(matched) if matched.height else "", _over(matched)
     else:
-        words = "is not of the same kind as A"
-        raise ScenarioError(Problem("B", words, two.name, "two runs, or two studies or their treatments"))
+        message = "is not of the same kind as A"
+        raise ScenarioError(Problem("B", message, second_side.name, "two runs, or two studies or their treatments"))
     if not rows and not failed:
-        words = f"has no job in common with {one.name} that could be compared"
-        raise ScenarioError(Problem("B", words, two.name, "results with jobs, and points, of the same names"))
+        message = f"has no job in common with {first_side.name} that could be compared"
+        raise ScenarioError(Problem("B", message, second_side.name, "results with jobs, and points, of the same names"))
     compared = {row["name"] for row, _ in rows}
     return Comparison(
-        one,
-        two,
+        first_side,
+        second_side,
         _with_verdicts(rows),
         replicates,
         overall,
@@ -204,12 +204,12 @@ _Row = tuple[dict[str, Any], Estimate]
 
 def _with_verdicts(rows: Sequence[_Row]) -> pl.DataFrame:
     estimates = [estimate for _, estimate in rows]
-    found = []
+    judged = []
     for (row, estimate), verdict in zip(rows, beyond_noise(estimates), strict=True):
         p = p_value(estimate)
         change = {"change": estimate.value, "change_low": estimate.low, "change_high": estimate.high}
-        found.append({**row, **change, "p": None if verdict is None else p, "beyond_noise": verdict})
-    return pl.DataFrame(found, schema=_SCHEMA)
+        judged.append({**row, **change, "p": None if verdict is None else p, "beyond_noise": verdict})
+    return pl.DataFrame(judged, schema=_SCHEMA)
 
 
 def _failed(run: Run) -> set[str]:
@@ -237,11 +237,11 @@ def _runs(first: Run, second: Run, failed: Collection[str]) -> Iterator[_Row]:
         ]
         stride = max((int(of["iteration"][0]) for of in marks if of.height), default=1)
         reference, run = (_reached(of, stride) for of in marks)
-        found = common(run, reference)
-        if found is not None and found.estimate is not None:
-            both = (("before", reference, found.reference_at), ("after", run, found.at))
-            times = {name: _per_iteration(of, found, spent) for name, of, spent in both}
-            yield {**row, "of": THROUGHPUT, **times}, found.estimate
+        shared = common(run, reference)
+        if shared is not None and shared.estimate is not None:
+            both = (("before", reference, shared.reference_at), ("after", run, shared.at))
+            times = {name: _per_iteration(of, shared, spent) for name, of, spent in both}
+            yield {**row, "of": THROUGHPUT, **times}, shared.estimate
         elif not any(of.height for of in marks):
             yield from _latencies(row, first, second)
 
@@ -253,12 +253,12 @@ def _reached(marks: pl.DataFrame, stride: int) -> Milestones:
     return Milestones(stride, [time - at[0] for time in at[1:]], stride * max(0, len(at) - 1), elapsed=elapsed)
 
 
-def _per_iteration(of: Milestones, found: Common, spent: int) -> float:
+def _per_iteration(of: Milestones, shared: Common, spent: int) -> float:
     """The time per iteration in those that are compared, which took ``spent``, s; of timed parts if there are some."""
     if of.elapsed is None:
-        return spent * PS / found.iterations
-    first, stride = found.warm_up // of.stride, of.stride
-    parts = of.elapsed[first : first + found.iterations // stride]
+        return spent * PS / shared.iterations
+    first, stride = shared.warm_up // of.stride, of.stride
+    parts = of.elapsed[first : first + shared.iterations // stride]
     return sum(parts) * PS / len(parts)
 
 
@@ -267,24 +267,27 @@ def _latencies(row: dict[str, Any], first: Run, second: Run) -> Iterator[_Row]:
 
     The error of the ratio is that of two independent means, to first order.
     """
-    found = []
+    latency_rows = []
     for run in (first, second):
         rows = [] if run.latency is None else run.latency.filter(of="message", name=row["name"]).to_dicts()
         if len(rows) != 1:
             return
-        found.append(rows[0])
-    before, after = (one["mean_ps"] for one in found)
+        latency_rows.append(rows[0])
+    before, after = (latency["mean_ps"] for latency in latency_rows)
     estimate = Estimate(before / after - 1)
-    if all(one["mean_low_ps"] is not None for one in found):
+    if all(latency["mean_low_ps"] is not None for latency in latency_rows):
         one_error = 2 * half_width(1.0, BATCHES - 1)
-        shares = [(one["mean_high_ps"] - one["mean_low_ps"]) / one_error / one["mean_ps"] for one in found]
+        shares = [
+            (latency["mean_high_ps"] - latency["mean_low_ps"]) / one_error / latency["mean_ps"]
+            for latency in latency_rows
+        ]
         error = before / after * sum(share**2 for share in shares) ** 0.5
         estimate = Estimate.student(estimate.value, error, BATCHES - 1)
     yield {**row, "of": LATENCY, "before": before * PS, "after": after * PS}, estimate
 
 
 def _matched(
-    one: Side, two: Side, first: StudyResults, second: StudyResults
+    side_a: Side, side_b: Side, first: StudyResults, second: StudyResults
 ) -> tuple[pl.DataFrame, tuple[int, int, int]]:
     """The rows of both studies at the same points: of the chosen treatments, or of those that both have.
 
@@ -297,15 +300,15 @@ def _matched(
     varied = first.work.columns[1 : first.work.columns.index("seed") + 1]
     missing = [name for name in varied if name not in second.work.columns]
     if missing:
-        words = f"has no {missing[0]} by which its points could be matched with those of {one.name}"
-        raise ScenarioError(Problem("B", words, two.name, "studies with the same parameters"))
-    _check_chosen(one, two, first, second)
+        message = f"has no {missing[0]} by which its points could be matched with those of {side_a.name}"
+        raise ScenarioError(Problem("B", message, side_b.name, "studies with the same parameters"))
+    _check_chosen(side_a, side_b, first, second)
     keys = [*varied, "baseline", "name"]
     sides = [
         _compared(side, work).unique([*keys, "treatment"], keep="first", maintain_order=True)
-        for side, work in ((one, first.work), (two, _renumbered(second, first)))
+        for side, work in ((side_a, first.work), (side_b, _renumbered(second, first)))
     ]
-    if one.treatment is None and two.treatment is None:
+    if side_a.treatment is None and side_b.treatment is None:
         keys.append("treatment")
     kept = [
         "workload",
@@ -318,14 +321,16 @@ def _matched(
     kinds = [list(dict.fromkeys(side["baseline"])) for side in sides]
     if all(kinds) and not {*kinds[0]} & {*kinds[1]}:
         shown = ["; ".join(kind or "whole runs" for kind in of) for of in kinds]
-        words = f"is compared with other default runs ({shown[1]}) than {one.name} ({shown[0]})"
-        raise ScenarioError(Problem("B", words, two.name, "treatments with default runs of one kind"))
+        message = f"is compared with other default runs ({shown[1]}) than {side_a.name} ({shown[0]})"
+        raise ScenarioError(Problem("B", message, side_b.name, "treatments with default runs of one kind"))
     matched = before.join(after, on=keys, how="inner", nulls_equal=True, suffix="_after", maintain_order="left")
-    common, *own = (part.select(varied).n_unique() for part in (matched, sides[0], _compared(two, second.work)))
+    common, *unmatched = (
+        part.select(varied).n_unique() for part in (matched, sides[0], _compared(side_b, second.work))
+    )
     # Points that repeat another one on both sides are one replicate.
     repeated = ["same_as", "same_as_after", *(key for key in keys if key not in ("placement", "seed"))]
     matched = matched.unique(repeated, keep="first", maintain_order=True).drop("same_as", "same_as_after")
-    return matched, (common if matched.height else 0, own[0], own[1])
+    return matched, (common if matched.height else 0, unmatched[0], unmatched[1])
 
 
 def _compared(side: Side, work: pl.DataFrame) -> pl.DataFrame:
@@ -334,15 +339,15 @@ def _compared(side: Side, work: pl.DataFrame) -> pl.DataFrame:
     return rows if side.treatment is None else rows.filter(pl.col("treatment") == side.treatment)
 
 
-def _check_chosen(one: Side, two: Side, first: StudyResults, second: StudyResults) -> None:
+def _check_chosen(side_a: Side, side_b: Side, first: StudyResults, second: StudyResults) -> None:
     """Raises ``ScenarioError`` if one side names a treatment and the other has several and names none."""
-    if (one.treatment is None) == (two.treatment is None):
+    if (side_a.treatment is None) == (side_b.treatment is None):
         return
-    option, side, study = ("A", one, first) if one.treatment is None else ("B", two, second)
+    option, side, study = ("A", side_a, first) if side_a.treatment is None else ("B", side_b, second)
     known = study.work["treatment"].unique(maintain_order=True).to_list()
     if len(known) > 1:
-        words = f"has several treatments, and {'B' if option == 'A' else 'A'} is one"
-        raise ScenarioError(Problem(option, words, side.name, ", ".join(f"{side.name}:{name}" for name in known)))
+        message = f"has several treatments, and {'B' if option == 'A' else 'A'} is one"
+        raise ScenarioError(Problem(option, message, side.name, ", ".join(f"{side.name}:{name}" for name in known)))
 
 
 def _renumbered(study: StudyResults, other: StudyResults) -> pl.DataFrame:
@@ -387,13 +392,13 @@ def _over(matched: pl.DataFrame, unit: str | None = None) -> Estimate | None:
     return over_replicates(by_unit["change"].to_list())
 
 
-def summary(found: Comparison) -> str:
+def summary(comparison: Comparison) -> str:
     """One sentence: how many jobs changed beyond noise."""
-    known = found.table.filter(pl.col("beyond_noise").is_not_null())
+    known = comparison.table.filter(pl.col("beyond_noise").is_not_null())
     beyond = known.filter("beyond_noise")
     better, worse = (beyond.filter(sign).height for sign in (pl.col("change") > 0, pl.col("change") < 0))
-    unknown = found.table.height - known.height
-    words = f"{beyond.height} of {known.height} differences are beyond noise: {better} faster, {worse} slower"
-    few = f"{plural(unknown, 'has', 'have')} too few {_MANY[found.replicates]} to say"
+    unknown = comparison.table.height - known.height
+    message = f"{beyond.height} of {known.height} differences are beyond noise: {better} faster, {worse} slower"
+    few = f"{plural(unknown, 'has', 'have')} too few {_MANY[comparison.replicates]} to say"
     more = f"; {few}" if unknown else ""
-    return f"{words} (at most {FALSE_DISCOVERIES:.0%} of such findings are expected to be false){more}."
+    return f"{message} (at most {FALSE_DISCOVERIES:.0%} of such findings are expected to be false){more}."

@@ -29,8 +29,8 @@ def nearest(given: str, allowed: Iterable[str]) -> str | None:
     from rapidfuzz.process import extractOne
     from rapidfuzz.utils import default_process
 
-    found = extractOne(given, list(allowed), scorer=ratio, processor=default_process, score_cutoff=60)
-    return str(found[0]) if found else None
+    match = extractOne(given, list(allowed), scorer=ratio, processor=default_process, score_cutoff=60)
+    return str(match[0]) if match else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,5 +211,5 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, PolarsError) as error:
-        words = getattr(error, "strerror", None) or error
-        raise ResultsError(f"{path}: cannot be written: {words}") from error
+        reason = getattr(error, "strerror", None) or error
+        raise ResultsError(f"{path}: cannot be written: {reason}") from error

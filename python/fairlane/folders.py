@@ -47,8 +47,8 @@ def load(folder: str | Path) -> Loaded:
     if folder.is_file():
         raise ResultsError(f"{folder}: is a file; results are in folders")
     if is_reproduction(folder):
-        words = "is missing: an earlier version of fairlane wrote this folder; repeat the reproduction in a new one"
-        raise ResultsError(f"{folder / REPRODUCTION_META}: {words}")
+        message = "is missing: an earlier version of fairlane wrote this folder; repeat the reproduction in a new one"
+        raise ResultsError(f"{folder / REPRODUCTION_META}: {message}")
     for name, loading in _LOADS.items():
         if (folder / name).is_file():
             return loading(folder)

@@ -55,8 +55,13 @@ def entries_of(kind: str) -> "Mapping[str, Entry]":
     if kind == "placements":
         found = resolve_name("fairlane.placement:entries")()
     if kind == "figures":  # those that Matplotlib or plug-ins draw, and the pictures of views
-        pictures = [one.pictures for one in resolve_name("fairlane.views.kinds:KINDS").values()]
-        found = {**found, **{name: Entry(name, words) for one in pictures for name, words in one.items()}}
+        pictures = [
+            pictures_of_kind.pictures for pictures_of_kind in resolve_name("fairlane.views.kinds:KINDS").values()
+        ]
+        found = {
+            **found,
+            **{name: Entry(name, words) for pictures_of_kind in pictures for name, words in pictures_of_kind.items()},
+        }
     return found
 
 
@@ -74,5 +79,5 @@ def entry_of(kind: str, name: str) -> "Entry":
 
 
 def _registry(kind: str) -> "Registry[Any]":
-    found: Registry[Any] = resolve_name(REGISTRIES[kind])
-    return found
+    registry: Registry[Any] = resolve_name(REGISTRIES[kind])
+    return registry

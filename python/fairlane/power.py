@@ -107,13 +107,13 @@ class JobPower:
 
     def places(self) -> list[range]:
         """The sockets of each rank, as numbers within its host."""
-        ranks, seen, found = Counter(self.hosts), Counter[int](), []
+        ranks, seen, sockets_of_ranks = Counter(self.hosts), Counter[int](), []
         for host in self.hosts:
             place, count, sockets = seen[host], ranks[host], len(self.sockets[host])
             seen[host] += 1
             first = place * sockets // count
-            found.append(range(first, max(first + 1, (place + 1) * sockets // count)))
-        return found
+            sockets_of_ranks.append(range(first, max(first + 1, (place + 1) * sockets // count)))
+        return sockets_of_ranks
 
     def frequencies(self) -> tuple[float, ...]:
         """Relative frequency of each rank: that of its slowest socket."""
@@ -176,7 +176,9 @@ class PowerTable(Table):
             deviations[far] = rng.standard_normal(int(far.sum()))
             far = numpy.abs(deviations) > FARTHEST
         idle, busy = self.idle / _MILLI, self.busy / _MILLI
-        return [[Socket(idle, busy, 1 + self.variability * float(one)) for one in row] for row in deviations]
+        return [
+            [Socket(idle, busy, 1 + self.variability * float(deviation)) for deviation in row] for row in deviations
+        ]
 
 
 def power(
@@ -195,10 +197,10 @@ def power(
 
     rows: list[tuple[object, ...]] = []
     for number, (name, job) in enumerate(zip(names, jobs, strict=True)):
-        own = ranks.filter(pl.col("job") == number).sort("rank")
+        of_job = ranks.filter(pl.col("job") == number).sort("rank")
         start, stop = stays[number] if stays else (0, None)
         span = max(0, (now if stop is None else min(now, stop)) - start)
-        rows += _rows(name, job, own["compute"].to_list(), own["communication"].to_list(), span)
+        rows += _rows(name, job, of_job["compute"].to_list(), of_job["communication"].to_list(), span)
     whole = {"host": pl.UInt32, "socket": pl.UInt8, "ranks": pl.UInt32}
     real = ("dynamic_power_factor", "cap_w", "frequency_share", "busy_s", "time_s", "energy_j", "mean_w")
     return pl.DataFrame(rows, schema={"name": pl.String, **whole, **dict.fromkeys(real, pl.Float64)}, orient="row")
@@ -215,15 +217,15 @@ def _rows(
     rows: list[tuple[object, ...]] = []
     for host in sorted(job.sockets):
         for number, socket in enumerate(job.sockets[host]):
-            own = residents.get((host, number), [])
+            residents_here = residents.get((host, number), [])
             # A rank on several sockets runs all of them at the speed of the slowest.
-            drawn = [socket.dynamic(frequencies[rank]) / len(own) for rank in own]
-            busy = [(compute[rank] + job.waiting * communication[rank]) * 1e-12 for rank in own]
+            drawn = [socket.dynamic(frequencies[rank]) / len(residents_here) for rank in residents_here]
+            busy = [(compute[rank] + job.waiting * communication[rank]) * 1e-12 for rank in residents_here]
             energy = socket.idle * seconds + sum(part * time for part, time in zip(drawn, busy, strict=True))
-            frequency = min((frequencies[rank] for rank in own), default=socket.frequency(job.cap))
+            frequency = min((frequencies[rank] for rank in residents_here), default=socket.frequency(job.cap))
             mean_busy = sum(busy) / len(busy) if busy else 0.0
             watts = energy / seconds if seconds else None
-            facts = (len(own), socket.factor, job.cap, frequency, mean_busy)
+            facts = (len(residents_here), socket.factor, job.cap, frequency, mean_busy)
             rows.append((name, host, number, *facts, seconds, energy, watts))
     return rows
 

@@ -94,11 +94,11 @@ def none(_jobs: Sequence[JobShare], /) -> Expansion:
 
 def split_priority(_jobs: Sequence[JobShare], /) -> Expansion:
     """Control before data, within both collectives before point-to-point; a class has priority up to 25% of a link."""
-    classes = [int(one) for one in sorted(TrafficClass)]
-    shares = [[one, SHARE] for one in classes]
+    classes = [int(traffic_class) for traffic_class in sorted(TrafficClass)]
+    shares = [[traffic_class, SHARE] for traffic_class in classes]
     return Expansion(
         sl2vl=classes,
-        kinds={kind: int(one) for kind, one in KINDS.items()},
+        kinds={kind: int(traffic_class) for kind, traffic_class in KINDS.items()},
         arbiter={"name": "strict_priority", "order": classes[::-1], "shares": shares},
     )
 
@@ -106,8 +106,8 @@ def split_priority(_jobs: Sequence[JobShare], /) -> Expansion:
 def bandwidth_weight(_jobs: Sequence[JobShare], /) -> Expansion:
     """Control before data; within both, collectives get at least 25% of the link, point-to-point the rest."""
     return Expansion(
-        sl2vl=[int(one) for one in sorted(TrafficClass)],
-        kinds={kind: int(one) for kind, one in KINDS.items()},
+        sl2vl=[int(traffic_class) for traffic_class in sorted(TrafficClass)],
+        kinds={kind: int(traffic_class) for kind, traffic_class in KINDS.items()},
         arbiter={
             "name": "vlarb",
             "vlarb_high": [

@@ -55,7 +55,7 @@ def write_report(results: Results, file: str | Path, compare: Results | None = N
 def page_of(results: Results, compare: Results | None = None, *, compare_name: str = "") -> str:
     """The page as text. The arguments and errors are those of ``write_report``."""
     every = [results] if compare is None else [results, compare]
-    stored = all(one.folder for one in every)
+    stored = all(result.folder for result in every)
     return page(view_of(every, () if stored else ("first", compare_name or "second")[: len(every)]))
 
 
@@ -66,8 +66,8 @@ def load_results(folder: str | Path, key: str) -> Results:
         ResultsError: there are no results in the folder.
         ScenarioError: results of this kind have no page.
     """
-    found = load(folder)
-    if type(found) not in KINDS:
+    results = load(folder)
+    if type(results) not in KINDS:
         allowed = f"the folder of {', '.join(kind.words for kind in KINDS.values())}"
-        raise ScenarioError(Problem(key, f"is a {type(found).__name__}, which has no page", str(folder), allowed))
-    return found
+        raise ScenarioError(Problem(key, f"is a {type(results).__name__}, which has no page", str(folder), allowed))
+    return results

@@ -57,12 +57,15 @@ def deferred_signals() -> Iterator[None]:
 @contextmanager
 def _handled(handler: Callable[[int], object]) -> Iterator[None]:
     """SIGTERM and SIGINT call the handler until the end of the block."""
-    before = [(one, signal.signal(one, lambda number, _: handler(number))) for one in (signal.SIGTERM, signal.SIGINT)]
+    before = [
+        (number_of, signal.signal(number_of, lambda number, _: handler(number)))
+        for number_of in (signal.SIGTERM, signal.SIGINT)
+    ]
     try:
         yield
     finally:
-        for one, previous in before:
-            signal.signal(one, signal.SIG_DFL if previous is None else previous)  # None: not set by Python
+        for number_of, previous in before:
+            signal.signal(number_of, signal.SIG_DFL if previous is None else previous)  # None: not set by Python
 
 
 @contextmanager

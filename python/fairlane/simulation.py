@@ -229,7 +229,7 @@ class Simulation:
 
     def set_class_service_level(self, name: str, level: int | None) -> None:
         """Gives a traffic class of the scenario a service level, or none."""
-        known = [one["name"] for one in self._resolved.spec["qos"].get("classes", ())]
+        known = [traffic_class["name"] for traffic_class in self._resolved.spec["qos"].get("classes", ())]
         if name not in known:
             raise ScenarioError(Problem.unknown(name, "traffic class", name, known))
         _check_level(level, name)
@@ -250,9 +250,9 @@ class Simulation:
         name = self._arbiter["name"]
         known = named("arbiter", name, "name").schema.get("properties", {})
         if "weights" not in known:
-            words = f"the arbiter {name} has no list of weights: replace its parameters with set_arbiter"
+            message = f"the arbiter {name} has no list of weights: replace its parameters with set_arbiter"
             example = f'set_arbiter("{name}", ...) with {", ".join(known)}'
-            raise ScenarioError(Problem("weights", words, list(weights), example))
+            raise ScenarioError(Problem("weights", message, list(weights), example))
         self._set_arbiter({"name": name, "params": {**self._arbiter["params"], "weights": list(weights)}})
 
     def _set_arbiter(self, arbiter: dict[str, Any]) -> None:
@@ -366,10 +366,10 @@ class Simulation:
 
         if name not in RUN:
             raise ScenarioError(Problem.unknown(name, "table", name, list(RUN)))
-        found = self._tables().table(name)
-        if found is None:
+        frame = self._tables().table(name)
+        if frame is None:
             raise ScenarioError(Problem(name, "the scenario does not ask for this table (see its table observe)"))
-        return found
+        return frame
 
     def _tables(self) -> "Tables":
         from fairlane.results.tables import Observed, Tables

@@ -41,20 +41,20 @@ def slurm_names(names: Sequence[str], taken: Iterable[str] = (), word: str = "ho
     there twice, or is among ``taken``, gets a number: ``_2`` and so on. A name with nothing left is ``word``.
     """
     used = {name for name in names if can_hold(name)} | set(taken)
-    found: dict[str, str] = {}
+    renamed: dict[str, str] = {}
     for name in names:
-        if can_hold(name) or name in found:
+        if can_hold(name) or name in renamed:
             continue
-        found[name] = unused(_OTHER.sub("_", name).strip("_") or word, used)
-    return [found.get(name, name) for name in names]
+        renamed[name] = unused(_OTHER.sub("_", name).strip("_") or word, used)
+    return [renamed.get(name, name) for name in names]
 
 
 def unused(name: str, used: set[str]) -> str:
     """The name, or if it is used with the lowest number, from ``_2``, with which it is not; it is used from now on."""
     numbered = (f"{name}_{number}" for number in count(2))
-    found = name if name not in used else next(one for one in numbered if one not in used)
-    used.add(found)
-    return found
+    free = name if name not in used else next(candidate for candidate in numbered if candidate not in used)
+    used.add(free)
+    return free
 
 
 def compress(names: Iterable[str]) -> str:
@@ -65,8 +65,8 @@ def compress(names: Iterable[str]) -> str:
     groups: dict[str, set[str]] = {}
     for name in names:
         if not can_hold(name):
-            words = "cannot be in a list of hosts"
-            raise ScenarioError(Problem("host", words, name, "letters, digits, - _ and ."))
+            message = "cannot be in a list of hosts"
+            raise ScenarioError(Problem("host", message, name, "letters, digits, - _ and ."))
         prefix, digits = _split(name)
         groups.setdefault(prefix, set()).add(digits)
     return ",".join(entry for prefix, numbers in groups.items() for entry in _entries(prefix, numbers))
@@ -111,15 +111,15 @@ def is_list(text: str) -> bool:
 
 def members(text: str) -> list[str]:
     """The same; raises ``ValueError`` with what is wrong."""
-    found: list[str] = []
+    names: list[str] = []
     at = 0
     while at < len(text):
         entry = _ENTRY.match(text, at)
         if entry is None or not entry[1]:
             raise ValueError(f"no list of hosts from {text[at:][:40]!r} on")
-        found += _expanded(entry[1], _MOST - len(found))
+        names += _expanded(entry[1], _MOST - len(names))
         at = entry.end()
-    return found
+    return names
 
 
 def _split(name: str) -> tuple[str, str]:
@@ -131,11 +131,11 @@ def _split(name: str) -> tuple[str, str]:
 
 def ranges_of(numbers: Iterable[int]) -> list[tuple[int, int]]:
     """First and last of each run of ascending numbers that follow each other."""
-    found = []
+    ranges = []
     for _, run in groupby(enumerate(numbers), lambda numbered: numbered[1] - numbered[0]):
         members = [number for _, number in run]
-        found.append((members[0], members[-1]))
-    return found
+        ranges.append((members[0], members[-1]))
+    return ranges
 
 
 def _ranges(numbers: list[int], width: int) -> list[str]:
@@ -154,7 +154,7 @@ def _entries(prefix: str, numbers: set[str]) -> Iterator[str]:
     by_width: dict[int, list[int]] = {}
     for digits in numbers - {""}:
         by_width.setdefault(len(digits) if len(digits) in padded else 1, []).append(int(digits))
-    ranges = [one for width in sorted(by_width) for one in _ranges(sorted(by_width[width]), width)]
+    ranges = [text for width in sorted(by_width) for text in _ranges(sorted(by_width[width]), width)]
     if len(ranges) == 1 and "-" not in ranges[0]:
         yield f"{prefix}{ranges[0]}"
     elif ranges:
@@ -166,10 +166,10 @@ def _expanded(entry: str, most: int) -> list[str]:
     parts = _BRACKETS.split(entry)
     if len(parts) // 2 > _MOST_BRACKETS or sum(map(len, parts[::2])) > _LONGEST:
         raise ValueError(f"too long: {entry[:40]!r}...; allowed are {_MOST_BRACKETS} brackets and {_LONGEST} letters")
-    ranges = [[_range(one) for one in inside.split(",")] for inside in parts[1::2]]
-    if prod(sum(len(span) for span, _ in one) for one in ranges) > most:
+    ranges = [[_range(part) for part in inside.split(",")] for inside in parts[1::2]]
+    if prod(sum(len(span) for span, _ in part) for part in ranges) > most:
         raise ValueError(f"too many names: {entry[:40]!r} stands for more than are allowed in a list, {_MOST}")
-    numbers = [[f"{number:0{width}d}" for span, width in one for number in span] for one in ranges]
+    numbers = [[f"{number:0{width}d}" for span, width in part for number in span] for part in ranges]
     return ["".join(a + b for a, b in zip(parts[::2], (*chosen, ""), strict=True)) for chosen in product(*numbers)]
 
 

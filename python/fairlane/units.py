@@ -53,11 +53,11 @@ ITERATION_RANGES = "FIRST..LAST, FIRST.., ..LAST, ONE"
 
 def iteration_range(text: str) -> tuple[int | None, int | None] | None:
     """The first and the last of 3..9, 3.., ..9 or 3; None for anything else."""
-    found = re.fullmatch(r"([0-9]{0,9})(\.\.)?([0-9]{0,9})", text.strip())
-    if found is None or not (found[1] or found[3]):
+    match = re.fullmatch(r"([0-9]{0,9})(\.\.)?([0-9]{0,9})", text.strip())
+    if match is None or not (match[1] or match[3]):
         return None
-    first, last = (int(number) if number else None for number in (found[1], found[3]))
-    return (first, last) if found[2] else (first, first)
+    first, last = (int(number) if number else None for number in (match[1], match[3]))
+    return (first, last) if match[2] else (first, first)
 
 
 _DEFINITIONS = (

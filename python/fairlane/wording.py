@@ -29,9 +29,9 @@ def listed(names: Sequence[str], most: int = 4) -> str:
     return " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else "".join(shown)
 
 
-def some(words: Iterable[str], most: int) -> str:
+def some(texts: Iterable[str], most: int) -> str:
     """The first of many, and how many more there are: "a, b, c and 3 more"."""
-    every = list(words)
+    every = list(texts)
     return ", ".join(every[:most]) + (f" and {len(every) - most} more" if len(every) > most else "")
 
 

@@ -80,9 +80,9 @@ class Again:
             return _tables(kept_here, ["iterations"])["iterations"]
         engine = self._simulate([self._with_marks(self._resolved)])[0]
         self._check_digest(engine)
-        found = self._marked(engine)
-        create_sealed(kept_here, "analysis", SCHEMA_VERSION, {"iterations": found}, {})
-        return found
+        marked = self._marked(engine)
+        create_sealed(kept_here, "analysis", SCHEMA_VERSION, {"iterations": marked}, {})
+        return marked
 
     def own_record(self) -> Record | None:
         """The record that the run's scenario asked for, if it is of the job."""

@@ -58,15 +58,15 @@ def analyze(
     name = _job(run, view, job)
     again = Again(run, name, view, files, progress, allow_code)
     alone = Isolated(run, name, view, files, progress, allow_code) if len(view.names) > 1 else None
-    own = again.own_record()
-    table, chosen = _spans(again, alone, own, iterations)
+    recorded = again.own_record()
+    table, chosen = _spans(again, alone, recorded, iterations)
     wide = alone.records(chosen[:-1]) if alone is not None and len(chosen) > 1 else []
-    wide += again.records([_led(chosen[-1], table)]) if own is None else [own]
-    records = [record.cut(one.from_ps, one.to_ps) for one, record in zip(chosen, wide, strict=True)]
+    wide += again.records([_led(chosen[-1], table)]) if recorded is None else [recorded]
+    records = [record.cut(span.from_ps, span.to_ps) for span, record in zip(chosen, wide, strict=True)]
     if between_collectives:
         chosen, records = _rounds(name, chosen, records)
     threshold = _threshold(records) if threshold_ps is None else threshold_ps
-    stretches = [_stretch(one, found, view, threshold) for one, found in zip(chosen, records, strict=True)]
+    stretches = [_stretch(span, cut, view, threshold) for span, cut in zip(chosen, records, strict=True)]
     return Analysis(
         run=run,
         job=name,
@@ -107,15 +107,15 @@ def _rounds(job: str, chosen: Sequence[Span], records: Sequence[Record]) -> tupl
     """The most delayed round, after that of the isolated run, or the slowest; with what was recorded in them."""
     tables = [rounds(record) for record in records]
     if any(table.is_empty() for table in tables):
-        words = "has no collective with point-to-point messages before it there, and so no rounds"
-        raise ScenarioError(Problem("--between-collectives", f"{job} {words}"))
+        message = "has no collective with point-to-point messages before it there, and so no rounds"
+        raise ScenarioError(Problem("--between-collectives", f"{job} {message}"))
     both = most_delayed(with_isolated(tables[-1], tables[0])) if len(tables) > 1 else []
     within = both or extremes(tables[-1])[-1:]
-    found, cut = [], []
-    for one, span, record in zip(within, chosen[-len(within) :], records[-len(within) :], strict=True):
-        found.append(replace(one, name=span.name, iteration=span.iteration, round=one.iteration))
-        cut.append(record.cut(one.from_ps, one.to_ps))
-    return found, cut
+    within_rounds, cut = [], []
+    for inner, span, record in zip(within, chosen[-len(within) :], records[-len(within) :], strict=True):
+        within_rounds.append(replace(inner, name=span.name, iteration=span.iteration, round=inner.iteration))
+        cut.append(record.cut(inner.from_ps, inner.to_ps))
+    return within_rounds, cut
 
 
 def _threshold(records: Sequence[Record]) -> int:
@@ -137,25 +137,29 @@ def _job(run: Run, view: View, wanted: str | None) -> str:
 
 
 def _spans(
-    again: Again, alone: Isolated | None, own: Record | None, wanted: tuple[int | None, int | None] | None
+    again: Again, alone: Isolated | None, recorded: Record | None, wanted: tuple[int | None, int | None] | None
 ) -> tuple[pl.DataFrame, list[Span]]:
     """The iterations, and the stretches to look at: that of the isolated run, if there is one, and that of the run."""
     none = pl.DataFrame(schema={"iteration": pl.Int64, "from_ps": pl.Int64, "to_ps": pl.Int64, "seconds": pl.Float64})
     kept = again.run.iterations is not None and again.job in again.run.iterations["name"]
     timed = has_timed_parts(again.run.completions, again.job)
-    table = spans(again.iterations(), timed=timed) if own is None or kept else none
+    table = spans(again.iterations(), timed=timed) if recorded is None or kept else none
     if alone is not None and table.height:
         table = with_isolated(table, spans(alone.iterations(), timed=timed))
-    inside = table if own is None else table.filter(pl.col("from_ps") >= own.from_ps, pl.col("to_ps") <= own.to_ps)
+    inside = (
+        table
+        if recorded is None
+        else table.filter(pl.col("from_ps") >= recorded.from_ps, pl.col("to_ps") <= recorded.to_ps)
+    )
     if wanted is not None:
         inside = _within(inside, wanted)
     if alone is not None and inside.height and (both := most_delayed(inside)):
         return table, both
-    found = extremes(inside.select(none.columns))
-    if found:
-        return table, found[-1:]
-    span = (0, again.run.meta.simulated_ps) if own is None else (own.from_ps, own.to_ps)
-    name = "whole run" if own is None else "recorded stretch"
+    extreme = extremes(inside.select(none.columns))
+    if extreme:
+        return table, extreme[-1:]
+    span = (0, again.run.meta.simulated_ps) if recorded is None else (recorded.from_ps, recorded.to_ps)
+    name = "whole run" if recorded is None else "recorded stretch"
     return table, [Span(name, None, *span, (span[1] - span[0]) * 1e-12)]
 
 
@@ -164,8 +168,8 @@ def _within(table: pl.DataFrame, wanted: tuple[int | None, int | None]) -> pl.Da
     known = f"{numbers[0]} to {numbers[-1]}" if numbers else "none is complete"
     first, last = wanted
     number = pl.col("iteration")
-    found = table.filter(number >= (first or 0), number <= (last if last is not None else number.max()))
-    if found.is_empty():
+    selected = table.filter(number >= (first or 0), number <= (last if last is not None else number.max()))
+    if selected.is_empty():
         given = "..".join("" if bound is None else str(bound) for bound in wanted)
         raise ScenarioError(Problem("--iterations", "no such iteration is complete", given, known))
-    return found
+    return selected

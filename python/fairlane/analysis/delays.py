@@ -124,16 +124,16 @@ def message_delays(record: Record, types: pl.DataFrame) -> pl.DataFrame:
     """
     parts = {"wait_ps": "", "late_ps": "late_", "network_ps": "network_"}
     waits = with_parts(record.waits).filter(pl.col("message").is_not_null())
-    found = record.messages
+    messages = record.messages
     for side, receiving in (("receiver", True), ("sender", False)):
         renamed = [pl.col(name).sum().alias(f"{side}_{word}ps") for name, word in parts.items()]
         rows = waits.filter(pl.col("receiver") == receiving).group_by("message").agg(*renamed)
-        found = found.join(rows, on="message", how="left", maintain_order="left")
+        messages = messages.join(rows, on="message", how="left", maintain_order="left")
     filled = [pl.col(f"{side}_{word}ps").fill_null(0) for side in ("receiver", "sender") for word in parts.values()]
     pairs = types.select("from_rank", "to_rank", "neighbour").unique()
     began = pl.when("eager").then("sent_at_ps").otherwise(pl.max_horizontal("sent_at_ps", "posted_at_ps"))
-    found = found.with_columns(filled).with_columns(under_way_ps=pl.col("received_at_ps") - began)
-    return found.join(pairs, on=["from_rank", "to_rank"], how="left", maintain_order="left")
+    messages = messages.with_columns(filled).with_columns(under_way_ps=pl.col("received_at_ps") - began)
+    return messages.join(pairs, on=["from_rank", "to_rank"], how="left", maintain_order="left")
 
 
 def first_exchange(delays: pl.DataFrame, number: int = 1) -> pl.DataFrame:
@@ -168,9 +168,9 @@ def table_one(
     """
     if by == "inference":
         both = pl.min_horizontal("receiver_ps", "sender_ps")
-        one = pl.max_horizontal("receiver_ps", "sender_ps")
+        larger = pl.max_horizontal("receiver_ps", "sender_ps")
         is_slow = both > threshold_ps
-        sizes = {LATE: pl.when(~is_slow & (one > threshold_ps)).then(one), SLOW: pl.when(is_slow).then(both)}
+        sizes = {LATE: pl.when(~is_slow & (larger > threshold_ps)).then(larger), SLOW: pl.when(is_slow).then(both)}
     else:
         late = pl.max_horizontal("receiver_late_ps", "sender_late_ps")
         slow = pl.max_horizontal("receiver_network_ps", "sender_network_ps")

@@ -115,8 +115,10 @@ def roots(run: Run) -> list[Root]:
         )
         for row in rows.values()
     )
-    found = trees(ports)
-    delay = {link: sum(rows[port]["queueing_ps"] for port in (link, *stalled)) for link, stalled in found.items()}
+    stalled_by_root = trees(ports)
+    delay = {
+        link: sum(rows[port]["queueing_ps"] for port in (link, *stalled)) for link, stalled in stalled_by_root.items()
+    }
     users = _users(run)
     return [
         Root(
@@ -124,10 +126,10 @@ def roots(run: Run) -> list[Root]:
             active_share=rows[link]["port_active_share"],
             bandwidth_bps=rows[link]["bandwidth_bps"],
             usual_bps=rows[link]["usual_bps"],
-            upstream=len(found[link]),
+            upstream=len(stalled_by_root[link]),
             jobs=users.get(link) or _on_host(run, rows[link]["from_vertex"], rows[link]["to_vertex"]),
         )
-        for link in sorted(found, key=lambda link: (-delay[link], link))
+        for link in sorted(stalled_by_root, key=lambda link: (-delay[link], link))
     ]
 
 

@@ -53,8 +53,8 @@ def neighbour_types(fabric: Fabric, hosts: Sequence[int], pairs: pl.DataFrame) -
     apart = type_of(leaves[a], leaves[b]) + 2
     code = np.where(a == b, 0, np.where((leaves[a] == leaves[b]) & (leaves[a] >= 0), 1, apart))
     kind = pl.Enum(["same host", "same switch", *names])
-    found = known.with_columns(pl.Series("neighbour", kind.categories.gather(code), dtype=kind))
-    return pairs.join(found, on=["from_rank", "to_rank"], how="left", maintain_order="left")
+    types = known.with_columns(pl.Series("neighbour", kind.categories.gather(code), dtype=kind))
+    return pairs.join(types, on=["from_rank", "to_rank"], how="left", maintain_order="left")
 
 
 def groups_spanned(fabric: Fabric, hosts: Sequence[int]) -> int | None:

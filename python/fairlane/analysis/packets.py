@@ -61,9 +61,9 @@ def delayers(record: Record, packets: pl.DataFrame, links: pl.DataFrame, names: 
     if waiting.is_empty():
         return _DELAYERS.to_frame()
     wires = links.select(pl.col("link").cast(pl.UInt32), "from_vertex", "to_vertex", "bandwidth_bps")
-    own = (pl.col("token") == packets["token"][0]) & (pl.col("job") == record.number)
+    of_message = (pl.col("token") == packets["token"][0]) & (pl.col("job") == record.number)
     of_job = pl.col("job").replace_strict(dict(enumerate(names)), return_dtype=pl.String)
-    left = record.departures.with_columns(by=pl.when(own).then(pl.lit(OWN)).otherwise(of_job))
+    left = record.departures.with_columns(by=pl.when(of_message).then(pl.lit(OWN)).otherwise(of_job))
     rows = [
         row
         for link in waiting["link"].unique(maintain_order=True)

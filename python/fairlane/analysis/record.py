@@ -148,11 +148,11 @@ def rounds(record: Record) -> pl.DataFrame:
     return ends.select("iteration", from_ps=first, to_ps=end, seconds=(pl.col("last") - last) * PS)
 
 
-def extremes(found: pl.DataFrame) -> list[Span]:
+def extremes(spans: pl.DataFrame) -> list[Span]:
     """The fastest and the slowest of some ``spans``, the first among equals; only the one if there is only one."""
-    if found.is_empty():
+    if spans.is_empty():
         return []
-    order = found.sort("seconds", "iteration")
+    order = spans.sort("seconds", "iteration")
     slowest = order.filter(pl.col("seconds") == pl.col("seconds").max()).row(0, named=True)
     if order.height == 1:
         return [Span("only", **slowest)]
@@ -212,28 +212,28 @@ class View:
         spec, path = spec_of(folder), folder / RESOLVED
         try:
             jobs = spec["jobs"]
-            found = cls.of(spec["fabric"], [job["name"] for job in jobs], [job["hosts"] for job in jobs])
+            view = cls.of(spec["fabric"], [job["name"] for job in jobs], [job["hosts"] for job in jobs])
         except (ValueError, KeyError, TypeError) as error:
             raise ResultsError(f"{path}: is not what a run leaves there: {error}") from error
-        wrong = [host for hosts in found.hosts for host in hosts if not 0 <= host < found.fabric.hosts]
+        wrong = [host for hosts in view.hosts for host in hosts if not 0 <= host < view.fabric.hosts]
         if wrong:
-            words = f"host {wrong[0]} of a fabric with {found.fabric.hosts} hosts"
-            raise ResultsError(f"{path}: is not what a run leaves there: {words}")
-        return found
+            message = f"host {wrong[0]} of a fabric with {view.fabric.hosts} hosts"
+            raise ResultsError(f"{path}: is not what a run leaves there: {message}")
+        return view
 
 
 def spec_of(folder: Path) -> dict[str, Any]:
     """The resolved scenario of a run's folder. Raises ``ResultsError``."""
     path = folder / RESOLVED
     if not path.is_file():
-        words = "is missing; without it nothing is known of the fabric and of the jobs' hosts"
-        raise ResultsError(f"{path}: {words}")
+        message = "is missing; without it nothing is known of the fabric and of the jobs' hosts"
+        raise ResultsError(f"{path}: {message}")
     listed = file_of_run(folder, RESOLVED)
     try:
-        found = parse_json(read_bytes(listed, MOST_STORED))
+        spec = parse_json(read_bytes(listed, MOST_STORED))
     except (OSError, ValueError) as error:
         raise ResultsError(f"{path}: is not what a run leaves there: {error}") from error
     for key, kind in {"fabric": dict, "jobs": list, "observe": dict}.items():
-        if not isinstance(found, dict) or not isinstance(found.get(key), kind):
+        if not isinstance(spec, dict) or not isinstance(spec.get(key), kind):
             raise ResultsError(f"{path}: is not what a run leaves there: {key!r} is missing")
-    return dict(found)
+    return dict(spec)

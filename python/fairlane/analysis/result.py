@@ -93,8 +93,8 @@ class Analysis:
 
 def apart_from_collectives(table: pl.DataFrame) -> pl.DataFrame:
     """The rows that are not of collectives; all if there are no others."""
-    found = table.filter(~pl.col("collective"))
-    return found if found.height else table.filter(pl.col("collective").is_not_null())
+    point_to_point = table.filter(~pl.col("collective"))
+    return point_to_point if point_to_point.height else table.filter(pl.col("collective").is_not_null())
 
 
 def breakdown(run: Run, job: str) -> pl.DataFrame:

@@ -140,8 +140,8 @@ class _Backwards:
         side, origin = ("to_rank", posted) if receiver_was_later else ("from_rank", sent)
         under_way = wait["end_ps"] - origin
         if under_way < 0:
-            words = f"message {wait['message']} begins after the end of the wait that it ends"
-            raise ResultsError(f"the record: {words}, at {wait['end_ps']} ps of rank {wait['rank']}")
+            late = f"message {wait['message']} begins after the end of the wait that it ends"
+            raise ResultsError(f"the record: {late}, at {wait['end_ps']} ps of rank {wait['rank']}")
         ends = (message["from_rank"], message["to_rank"], message["bytes"], message[side], origin)
         excess = under_way - round(message["bytes"] * self._ps_per_byte)
         return step | dict(zip(_ENDED_BY, (*ends, message["received_at_ps"], under_way, excess), strict=True))

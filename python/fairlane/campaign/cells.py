@@ -71,9 +71,9 @@ class Cells:
         self._rows: dict[tuple[Any, ...], list[Row]] = {}
         for row in self._read():
             of = self._rows.setdefault(self._key(row), [])
-            if before := [it.line for it in of if it.get("run") == row.get("run")]:
-                words = f"repeats the cell of line {before[0]} in the same run"
-                raise ScenarioError(Problem.of_file(row.file, words, row.line))
+            if before := [earlier.line for earlier in of if earlier.get("run") == row.get("run")]:
+                message = f"repeats the cell of line {before[0]} in the same run"
+                raise ScenarioError(Problem.of_file(row.file, message, row.line))
             of.append(row)
         self.all = [
             Cell(*(*key, tuple(row.get("run") or None for row in of), tuple(row.line for row in of)))
@@ -125,23 +125,23 @@ class Cells:
     @cached_property
     def hosts(self) -> Mapping[tuple[str, str], Sequence[str]]:
         """The nodes of each run's jobs in the order of ranks, by run and job; empty if the nodes are not known."""
-        found: dict[tuple[str, str], list[str]] = {}
+        nodes: dict[tuple[str, str], list[str]] = {}
         for row in self._placed:
-            found.setdefault((row["run"], row.one_of("job", ("victim", "aggressor"))), []).append(row["node"])
-        return found
+            nodes.setdefault((row["run"], row.one_of("job", ("victim", "aggressor"))), []).append(row["node"])
+        return nodes
 
     def nodes_of(self, cell: Cell, job: str, repetition: int = 0) -> Sequence[str] | None:
         """The nodes of a cell's victim or aggressor; None if they are not known. Raises ``ScenarioError``."""
         if self.campaign.placements is None:
             return None
         at = repetition % len(cell.runs)
-        found = self.hosts.get((str(cell.runs[at]), job))
-        if found is None:
-            words = f"{self.campaign.placements} has no {job} of this run, so this cell has no placement"
+        nodes = self.hosts.get((str(cell.runs[at]), job))
+        if nodes is None:
+            message = f"{self.campaign.placements} has no {job} of this run, so this cell has no placement"
             raise ScenarioError(
-                self._rows[cell.key][at].problem("run", words, names=sorted({run for run, _ in self.hosts}))
+                self._rows[cell.key][at].problem("run", message, names=sorted({run for run, _ in self.hosts}))
             )
-        return found
+        return nodes
 
     def check_nodes(self, names: Sequence[str]) -> None:
         """Raises ``ScenarioError`` if a placement names a node that the fabric lacks."""
@@ -154,16 +154,16 @@ class Cells:
     def measured(self) -> Mapping[tuple[Any, ...], Mapping[str, Estimate]]:
         """What was measured, s, by the keys of the cells: the mean of repetitions. Only comparing and fitting ask."""
         self._read(VALUES)  # it refuses a table without them
-        found = {}
+        estimates = {}
         for key, rows in self._rows.items():
             values = {
-                name: of_ratios([it for row in rows if (it := row.seconds_if_given(name)) is not None])
+                name: of_ratios([seconds for row in rows if (seconds := row.seconds_if_given(name)) is not None])
                 for name in VALUES
             }
             known = {name: value for name, value in values.items() if value is not None}
             if len(known) == len(VALUES):
-                found[key] = known
-        return found
+                estimates[key] = known
+        return estimates
 
     def lines(self) -> Iterator[str]:
         """Cells and nodes as text: what a prediction depends on beside the model."""

@@ -93,9 +93,9 @@ def compared(cells: Cells, wanted: Sequence[Cell], number: int | None = None) ->
     if missing:
         shown = "; ".join(map(str, missing[:SHOWN]))
         more = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
-        words = f"{plural(len(missing), 'measured cell')} without a registered prediction: {shown}{more}"
-        words += "; predict them first, or select others by --nodes"
-        raise ScenarioError(Problem.of_file(registration.folder, words))
+        message = f"{plural(len(missing), 'measured cell')} without a registered prediction: {shown}{more}"
+        message += "; predict them first, or select others by --nodes"
+        raise ScenarioError(Problem.of_file(registration.folder, message))
     measured = cells.measured
     rows = [_row(cells, cell, measured, predicted) for cell in wanted if cell.key in measured]
     if not rows:
@@ -110,14 +110,14 @@ def _row(
     measured: Mapping[tuple[Any, ...], Mapping[str, Estimate]],
     predicted: Mapping[tuple[Any, ...], Mapping[str, Any]],
 ) -> Mapping[str, Any]:
-    of, found = measured[cell.key], predicted[cell.key]
+    of, prediction = measured[cell.key], predicted[cell.key]
     row: dict[str, Any] = {name: getattr(cell, name) for name in KEYS}
     for name in VALUES:
         for end, value in (("", of[name].value), ("_low", of[name].low), ("_high", of[name].high)):
             row[f"measured_{name}{end}"] = value
     for name in VALUES:
-        row |= {f"predicted_{name}{end}": found[f"{name}{end}"] for end in ("", "_low", "_high")}
-    row |= {name: found[name] for name in ("replicates", "iterations")}
+        row |= {f"predicted_{name}{end}": prediction[f"{name}{end}"] for end in ("", "_low", "_high")}
+    row |= {name: prediction[name] for name in ("replicates", "iterations")}
     alone = None if cell.isolated else cells.isolated_of(cell)
     for name in VALUES:
         short = name[:-2]
@@ -126,7 +126,7 @@ def _row(
         row[f"measured_{short}_ratio"] = ratio
         for end in ("", "_low", "_high"):
             base = predicted[alone.key][name] if both and alone else None
-            row[f"predicted_{short}_ratio{end}"] = _over(found[f"{name}{end}"], base)
+            row[f"predicted_{short}_ratio{end}"] = _over(prediction[f"{name}{end}"], base)
     row["verdict"] = verdict(row["measured_mean_ratio"], row["predicted_mean_ratio"], cells.campaign.judging)
     return row
 
@@ -177,8 +177,8 @@ def bars(rows: pl.DataFrame, judging: Judging) -> Iterator[Bar]:
         yield _of_shares(f"predicted ratio at most {judging.every_at_most:g}", met, len(predicted), 1.0)
     if judging.spearman is not None:
         enough = len(measured) >= 3 and len(numpy.unique(measured)) > 1 and len(numpy.unique(predicted)) > 1
-        found = float(spearmanr(measured, predicted).statistic) if enough else None
-        yield Bar("rank correlation of ratios (Spearman)", found, judging.spearman, len(measured))
+        correlation = float(spearmanr(measured, predicted).statistic) if enough else None
+        yield Bar("rank correlation of ratios (Spearman)", correlation, judging.spearman, len(measured))
 
 
 def _of_shares(what: str, met: int, of: int, wanted: float) -> Bar:

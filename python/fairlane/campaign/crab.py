@@ -55,8 +55,8 @@ class _Application:
 
     def option(self, name: str, default: str) -> str:
         """The value of an option of its program."""
-        words = [*self.arguments, ""]
-        return words[words.index(name) + 1] if name in words else default
+        arguments = [*self.arguments, ""]
+        return arguments[arguments.index(name) + 1] if name in arguments else default
 
     def whole(self, name: str, default: int) -> int:
         """The value of an option that is a whole number."""
@@ -78,8 +78,8 @@ def crab_runs(folder: Path) -> Iterator[Run]:
             for name, experiment in apart.items():
                 yield from _experiment(config, config.parent / name, options, _applications(experiment["apps"]))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            words = f"is not as CRAB writes it: {type(error).__name__}: {error}"
-            raise ScenarioError(Problem.of_file(config, words)) from None
+            message = f"is not as CRAB writes it: {type(error).__name__}: {error}"
+            raise ScenarioError(Problem.of_file(config, message)) from None
 
 
 def _object(file: Path) -> dict[str, Any]:
@@ -126,16 +126,16 @@ def _experiment(config: Path, folder: Path, options: Mapping[str, Any], apps: Se
     except _LeftOutError as error:
         left_out.append(f"{folder}: {error}")
     for repetition, cells in (by_repetition or {"1": []}).items():
-        own = name if len(by_repetition) <= 1 else f"{name}#{repetition}"
-        yield Run(system, own, nodes, folder, cells, placement, left_out)
+        run_name = name if len(by_repetition) <= 1 else f"{name}#{repetition}"
+        yield Run(system, run_name, nodes, folder, cells, placement, left_out)
         left_out = []
 
 
 def _system(config: Path) -> str:
     """The machine's name; CRAB also has it as the name of the folder in which runs are."""
     environment = config.parent / "environment.json"
-    found = _object(environment).get("CRAB_SYSTEM") if environment.is_file() else None
-    return str(found or config.parent.resolve().parent.name)
+    system = _object(environment).get("CRAB_SYSTEM") if environment.is_file() else None
+    return str(system or config.parent.resolve().parent.name)
 
 
 Beside = tuple[str, float | None, float | None]  # an aggressor's name, its bursts and pauses
@@ -164,8 +164,8 @@ def _aggressor(app: _Application) -> Beside:
         return name, burst, pause
     if not app.wrapper.startswith("noise_"):
         if (size := app.whole("-msgsize", _BYTES)) != _NOISE_BYTES:
-            words = f"its messages have {size} B, and those of {name} {_NOISE_BYTES}"
-            raise _LeftOutError(f"application {app.number}, {app.wrapper}: {words}")
+            sizes = f"its messages have {size} B, and those of {name} {_NOISE_BYTES}"
+            raise _LeftOutError(f"application {app.number}, {app.wrapper}: {sizes}")
         burst, pause = (_seconds(app, app.option(option, "0")) for option in ("-blength", "-bpause"))
         if burst and pause:
             return name, burst, pause
@@ -174,8 +174,8 @@ def _aggressor(app: _Application) -> Beside:
 
 def _known(app: _Application, names: Mapping[str, str], kind: str) -> str:
     if app.wrapper not in names:
-        words = f"application {app.number}: {app.wrapper} is not known as {kind}"
-        raise _LeftOutError(f"{words}; known: {', '.join(names)}")
+        unknown = f"application {app.number}: {app.wrapper} is not known as {kind}"
+        raise _LeftOutError(f"{unknown}; known: {', '.join(names)}")
     return names[app.wrapper]
 
 
@@ -214,10 +214,10 @@ def _cells(
 def _times(file: Path, number: int) -> dict[str, list[float]]:
     """The slowest rank's time of every iteration, by repetition."""
     column = f"{number}_Max-Duration_s"
-    found: dict[str, list[float]] = {}
+    times: dict[str, list[float]] = {}
     for row in read_rows(file, ("run_id", column), others=True):
-        found.setdefault(row["run_id"], []).append(row.seconds(column, zero=True))
-    return found
+        times.setdefault(row["run_id"], []).append(row.seconds(column, zero=True))
+    return times
 
 
 def _placement(log: Path, apps: Sequence[_Application], nodes: int) -> list[tuple[str, str]]:
@@ -230,9 +230,9 @@ def _placement(log: Path, apps: Sequence[_Application], nodes: int) -> list[tupl
     for app in apps:
         job = VICTIM if app.collects else AGGRESSOR
         of_job[job] |= {tuple(members(command[1])) for command in commands if command[2] == app.wrapper}
-    found = [(job, node) for job, lists in of_job.items() for one in sorted(lists) for node in one]
+    placed = [(job, node) for job, lists in of_job.items() for nodes_of_list in sorted(lists) for node in nodes_of_list]
     if any(len(lists) > 1 for lists in of_job.values()) or not of_job[VICTIM]:
         return []
     if (count := len(next(iter(of_job[VICTIM])))) != (nodes + 1) // 2:
         raise _LeftOutError(f"its victim has {count} of {nodes} nodes, and that of a cell half of them")
-    return found
+    return placed

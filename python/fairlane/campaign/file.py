@@ -151,11 +151,13 @@ class CampaignFile(Table):
     @model_validator(mode="after")
     def _one_placement(self) -> Self:
         if (self.placements is None) == (self.placement is None):
-            words = "is missing" if self.placements is None else "cannot be given together with placement"
+            message = "is missing" if self.placements is None else "cannot be given together with placement"
             allowed = 'placements = FILE, or placement = "random" or "linear"'
-            raise Problems(Problem("placements", words, self.placements, allowed))
-        names = [one.name for one in self.parameter]
-        again = [Problem(f"parameter[{at}].name", "duplicate", it) for at, it in enumerate(names) if it in names[:at]]
+            raise Problems(Problem("placements", message, self.placements, allowed))
+        names = [parameter.name for parameter in self.parameter]
+        again = [
+            Problem(f"parameter[{at}].name", "duplicate", name) for at, name in enumerate(names) if name in names[:at]
+        ]
         if again:
             raise Problems(*again)
         return self
@@ -165,12 +167,12 @@ class CampaignFile(Table):
         """Reads the file of a folder. Raises ``ScenarioError``."""
         file = folder / FILE
         if not file.is_file():
-            words = "a folder with campaign.toml"
-            raise ScenarioError(Problem("DIR", f"has no {FILE}", str(folder), words))
+            allowed = "a folder with campaign.toml"
+            raise ScenarioError(Problem("DIR", f"has no {FILE}", str(folder), allowed))
         document = Document.read(file, allow_code=allow_code)
-        found = cls.from_document(document)
-        found._document = document
-        return found
+        campaign = cls.from_document(document)
+        campaign._document = document
+        return campaign
 
     def refuse(self, *problems: Problem) -> ScenarioError:
         """The error about keys of this file, with their lines."""
@@ -184,14 +186,14 @@ class CampaignFile(Table):
     @property
     def fitted(self) -> Sequence[CampaignParameter]:
         """The parameters that are fitted on isolated runs."""
-        return [one for one in self.parameter if one.fit]
+        return [parameter for parameter in self.parameter if parameter.fit]
 
     @property
     def unknown(self) -> Sequence[CampaignParameter]:
         """The parameters that remain unknown: the axes of the map."""
-        return [one for one in self.parameter if not one.fit]
+        return [parameter for parameter in self.parameter if not parameter.fit]
 
     def changes(self, values: Mapping[str, float | str]) -> Iterator[tuple[str, Any]]:
         """Keys of the scenario, by dotted path, and what values of the parameters set them to."""
-        for one in self.parameter:
-            yield from one.change(values.get(one.name, one.usual), ()).scenario.items()
+        for parameter in self.parameter:
+            yield from parameter.change(values.get(parameter.name, parameter.usual), ()).scenario.items()

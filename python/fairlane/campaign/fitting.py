@@ -51,7 +51,7 @@ def values_of(campaign: CampaignFile) -> Mapping[str, Value]:
     data, problem = load_sealed(file)
     if problem is not None:
         raise ScenarioError(problem)
-    known = [one.name for one in campaign.fitted]
+    known = [parameter.name for parameter in campaign.fitted]
     for name in data["values"]:
         if name not in known:
             raise ScenarioError(Problem.unknown(f"values.{name}", "parameter", name, known, name).at(str(file), None))
@@ -61,7 +61,7 @@ def values_of(campaign: CampaignFile) -> Mapping[str, Value]:
 def model_of(cells: Cells, assignments: Sequence[str] = ()) -> Model:
     """The model with its fitted values, and those of assignments ``NAME=VALUE``. Raises ``ScenarioError``."""
     given = {}
-    known = {one.name: one for one in cells.campaign.parameter}
+    known = {parameter.name: parameter for parameter in cells.campaign.parameter}
     for assignment in assignments:
         name, _, value = assignment.partition("=")
         if not value:
@@ -100,40 +100,46 @@ def fit(
 
     def tried(*places: Any) -> list[Any]:
         """The logarithms of the ratios at these points, simulated together."""
-        values = [{one.name: one.at(_within(at)) for one, at in zip(names, place, strict=True)} for place in places]
-        found = _medians([Model(campaign, cells, one) for one in values], wanted, cells, executor)
-        logs = [numpy.log([simulated / measured for _, measured, simulated in medians]) for medians in found]
-        for place, of, one, medians in zip(places, values, logs, found, strict=True):
-            models[tuple(place)] = (one, Fit(of, float(numpy.abs(one).mean()), 0, medians))
+        values = [
+            {parameter.name: parameter.at(_within(at)) for parameter, at in zip(names, place, strict=True)}
+            for place in places
+        ]
+        medians_of = _medians([Model(campaign, cells, parameter) for parameter in values], wanted, cells, executor)
+        logs = [numpy.log([simulated / measured for _, measured, simulated in medians]) for medians in medians_of]
+        for place, of, parameter, medians in zip(places, values, logs, medians_of, strict=True):
+            models[tuple(place)] = (parameter, Fit(of, float(numpy.abs(parameter).mean()), 0, medians))
         return logs
 
     def error(place: Any) -> Any:
         if tuple(place) not in models:
             tried(place)
-            found = models[tuple(place)][1]
-            shown = ", ".join(f"{one.name} = {one.shown(found.values[one.name])}" for one in names)
-            report(f"mean error {found.error:.1%}: {shown}")
+            medians_of = models[tuple(place)][1]
+            shown = ", ".join(
+                f"{parameter.name} = {parameter.shown(medians_of.values[parameter.name])}" for parameter in names
+            )
+            report(f"mean error {medians_of.error:.1%}: {shown}")
         return models[tuple(place)][0]
 
     def slopes(place: Any) -> Any:
         sides = [_STEP if at < 1 - _STEP else -_STEP for at in place]
         near = tried(*(place + numpy.diag(sides)))
-        return numpy.transpose([(one - error(place)) / side for one, side in zip(near, sides, strict=True)])
+        return numpy.transpose([(parameter - error(place)) / side for parameter, side in zip(near, sides, strict=True)])
 
     from scipy.optimize import least_squares
 
-    start = [min(max(_place(one), 1e-6), 1 - 1e-6) for one in names]
-    found = least_squares(error, start, slopes, (0, 1), loss="soft_l1", f_scale=_LOSS, max_nfev=rounds)
-    return replace(models[tuple(found.x)][1], tried=len(models))
+    start = [min(max(_place(parameter), 1e-6), 1 - 1e-6) for parameter in names]
+    medians_of = least_squares(error, start, slopes, (0, 1), loss="soft_l1", f_scale=_LOSS, max_nfev=rounds)
+    return replace(models[tuple(medians_of.x)][1], tried=len(models))
 
 
-def save(found: Fit, campaign: CampaignFile) -> Path:
+def save(fitted: Fit, campaign: CampaignFile) -> Path:
     """Writes ``fitted.toml``. Raises ``ScenarioError``."""
     path = campaign.folder / FITTED
     rows = [
-        f"{cell}: measured {measured:.4g} s, simulated {simulated:.4g} s" for cell, measured, simulated in found.medians
+        f"{cell}: measured {measured:.4g} s, simulated {simulated:.4g} s"
+        for cell, measured, simulated in fitted.medians
     ]
-    save_sealed({"error": found.error, "tried": found.tried, "values": dict(found.values), "cells": rows}, path)
+    save_sealed({"error": fitted.error, "tried": fitted.tried, "values": dict(fitted.values), "cells": rows}, path)
     return path
 
 
@@ -141,12 +147,12 @@ def _within(place: float) -> float:
     return min(max(float(place), 0.0), 1 - 1e-9)
 
 
-def _place(one: CampaignParameter) -> float:
+def _place(parameter: CampaignParameter) -> float:
     """Where the default is in its range, from 0 to 1."""
-    if one.levels:
-        return ([*one.levels].index(str(one.default)) + 0.5) / len(one.levels)
-    (low, high), usual = one.ends, float(one.usual)
-    if one.scale == "log":
+    if parameter.levels:
+        return ([*parameter.levels].index(str(parameter.default)) + 0.5) / len(parameter.levels)
+    (low, high), usual = parameter.ends, float(parameter.usual)
+    if parameter.scale == "log":
         return (log(usual) - log(low)) / (log(high) - log(low))
     return (usual - low) / (high - low)
 

@@ -73,9 +73,11 @@ class Measured:
 
 def tables(folder: Path, runs: Sequence[Run]) -> Measured:
     """The tables of runs; raises ``ScenarioError`` if nothing is measured, or a run is there twice."""
-    left_out = [words for run in runs for words in run.left_out]
+    left_out = [reason for run in runs for reason in run.left_out]
     if not any(run.cells for run in runs):
-        raise ScenarioError([Problem.of_file(folder, "no cell is measured"), *(Problem("", it) for it in left_out)])
+        raise ScenarioError(
+            [Problem.of_file(folder, "no cell is measured"), *(Problem("", reason_of) for reason_of in left_out)]
+        )
     first: dict[tuple[str, str], Path] = {}
     for run in runs:
         before = first.setdefault((run.system, run.name), run.folder)

@@ -47,11 +47,16 @@ def _run(script: Path, allocation: Sequence[str], options: Sequence[str], scratc
     listed = scratch / "hosts"
     listed.write_text("".join(f"{host}\n" for host in allocation))
     command = machine.dying_with_parent(machine.inside(CONTROL, ["bash", str(script.resolve()), str(listed)]))
-    own = {"LAUNCHER_OPTIONS": " ".join(options), "OMPI_MCA_btl_base_warn_component_unused": "0"}
+    environment = {"LAUNCHER_OPTIONS": " ".join(options), "OMPI_MCA_btl_base_warn_component_unused": "0"}
     outside = {name: value for name, value in os.environ.items() if not name.startswith("SLURM_")}
     with script.with_suffix(".log").open("wb") as printed:
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, stdout=printed, stderr=subprocess.STDOUT, env=outside | own, check=False
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=printed,
+            stderr=subprocess.STDOUT,
+            env=outside | environment,
+            check=False,
         )
     if done.returncode:
         raise MeasurementError(f"{script}: ended with code {done.returncode}: see {script.with_suffix('.log')}")

@@ -51,14 +51,14 @@ def read(folder: Path) -> Measured:
     """
     with reading(folder):
         names = {path.name for path in folder.iterdir()}
-    own = [folder, *sorted(folder.glob("*/")), *sorted(folder.glob("results/*/"))]
-    runs = [_run(one) for one in own if (one / RUN).is_file()] or list(crab_runs(folder))
+    folders = [folder, *sorted(folder.glob("*/")), *sorted(folder.glob("results/*/"))]
+    runs = [_run(run_folder) for run_folder in folders if (run_folder / RUN).is_file()] or list(crab_runs(folder))
     if not runs:
-        words = "has no results: no run is in it"
+        message = "has no results: no run is in it"
         if "run.bash" in names:
-            words = "has no results yet: build the program, and submit its scripts"
+            message = "has no results yet: build the program, and submit its scripts"
         allowed = f"a folder of campaign script, with {RUN} in results/RUN, or of CRAB, with config.json in each run"
-        raise ScenarioError(Problem.of_file(folder, words, allowed=allowed))
+        raise ScenarioError(Problem.of_file(folder, message, allowed=allowed))
     return tables(folder, runs)
 
 
@@ -92,10 +92,10 @@ def _cells(file: Path, nodes: int) -> Iterator[tuple[str, Cell]]:
 
 def _placement(file: Path, nodes: int) -> list[tuple[str, str]]:
     rows = read_rows(file, ("job", "node"), others=True)
-    found = [(row.one_of("job", (VICTIM, AGGRESSOR)), row["node"]) for row in rows]
-    if len(found) != nodes:
-        raise ScenarioError(Problem.of_file(file, f"has {len(found)} nodes, and {RUN} says {nodes}"))
-    return found
+    placed = [(row.one_of("job", (VICTIM, AGGRESSOR)), row["node"]) for row in rows]
+    if len(placed) != nodes:
+        raise ScenarioError(Problem.of_file(file, f"has {len(placed)} nodes, and {RUN} says {nodes}"))
+    return placed
 
 
 def _times(file: Path, nodes: Sequence[str]) -> Times:
@@ -110,9 +110,9 @@ def _times(file: Path, nodes: Sequence[str]) -> Times:
             raise ScenarioError(Problem.of_file(file, f"rank {rank} ran on {host}, and was to run on {node}", 1))
     if len(hosts) != len(nodes):
         raise ScenarioError(Problem.of_file(file, f"{len(hosts)} ranks ran, and {len(nodes)} were to run", 1))
-    found: list[float] = []
+    seconds: list[float] = []
     for row in read_rows(file, ("iteration", "seconds"), others=True):
-        if row["iteration"] != str(len(found)):
-            raise ScenarioError(row.problem("iteration", f"follows on {len(found)} others: lines are missing"))
-        found.append(row.seconds("seconds", zero=True))
-    return np.array(found, dtype=np.float64)
+        if row["iteration"] != str(len(seconds)):
+            raise ScenarioError(row.problem("iteration", f"follows on {len(seconds)} others: lines are missing"))
+        seconds.append(row.seconds("seconds", zero=True))
+    return np.array(seconds, dtype=np.float64)

@@ -98,7 +98,7 @@ def digest_of(model: Model) -> str:
 
 def registered(folder: Path) -> Sequence[Registration]:
     """The registrations of a campaign, oldest first. Raises ``ScenarioError`` if one has changed or is missing."""
-    found: list[Registration] = []
+    registrations: list[Registration] = []
     for path in sorted(path for path in (folder / FOLDER).glob("*") if (path / _META).is_file()):
         meta, problem = load_sealed(path / _META)
         if problem is not None:
@@ -110,12 +110,12 @@ def registered(folder: Path) -> Sequence[Registration]:
             raise ScenarioError(Problem.of_file(path / _TABLE, f"cannot be read: {error.strerror}")) from None
         if sha256(content).hexdigest() != meta["table"]:
             raise ScenarioError(Problem.of_file(path / _TABLE, "has changed since it was registered"))
-        before = found[-1].meta[CHECKSUM] if found else None
-        if meta["before"] != before or meta["number"] != len(found) + 1:
-            words = "does not follow the registration before it: one was changed or is missing"
-            raise ScenarioError(Problem.of_file(path / _META, words))
-        found.append(Registration(path, sealed))
-    return found
+        before = registrations[-1].meta[CHECKSUM] if registrations else None
+        if meta["before"] != before or meta["number"] != len(registrations) + 1:
+            message = "does not follow the registration before it: one was changed or is missing"
+            raise ScenarioError(Problem.of_file(path / _META, message))
+        registrations.append(Registration(path, sealed))
+    return registrations
 
 
 def chosen(cells: Cells, number: int | None) -> tuple[Registration, Sequence[Registration]]:
@@ -123,8 +123,8 @@ def chosen(cells: Cells, number: int | None) -> tuple[Registration, Sequence[Reg
     folder = cells.campaign.folder
     every = registered(folder)
     if not every:
-        words = "no prediction is registered: run fairlane campaign predict first"
-        raise ScenarioError(Problem("DIR", words, str(folder)))
+        message = "no prediction is registered: run fairlane campaign predict first"
+        raise ScenarioError(Problem("DIR", message, str(folder)))
     if number is None:
         return every[-1], every
     if not 1 <= number <= len(every):

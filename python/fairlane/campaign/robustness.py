@@ -73,7 +73,7 @@ class Mapped:
         for (cell,), of in self.found.filter(pl.col("point") > 0).group_by("cell", maintain_order=True):
             values = of.join(self.points, on="point").sort("point")
             inputs = {name: values[name].to_list() for name in names}
-            for name, index in first_order(inputs, [log(it) for it in values["predicted"]]).items():
+            for name, index in first_order(inputs, [log(value) for value in values["predicted"]]).items():
                 rows.append((cell, 0, name, index.index, index.beyond_chance))
         kinds = {"claim": pl.String, "clause": pl.Int64, "parameter": pl.String, "index": pl.Float64}
         return pl.DataFrame(rows, {**kinds, "beyond_chance": pl.Boolean}, orient="row")
@@ -86,9 +86,9 @@ def mapped(model: Model, wanted: Sequence[Cell], executor: Executor, count: int 
     """
     campaign, cells = model.campaign, model.cells
     if not campaign.unknown:
-        words = "none is unknown, so the map has no axis"
-        raise campaign.refuse(Problem("parameter", words, allowed="at least one [[parameter]] without fit = true"))
-    usual = {one.name: model.values[one.name] for one in campaign.unknown}
+        message = "none is unknown, so the map has no axis"
+        raise campaign.refuse(Problem("parameter", message, allowed="at least one [[parameter]] without fit = true"))
+    usual = {parameter.name: model.values[parameter.name] for parameter in campaign.unknown}
     points: list[dict[str, Value]] = []
     pairs = [(cell, alone) for cell in wanted if not cell.isolated and (alone := cells.isolated_of(cell)) is not None]
     rows, failed, excluded = [], [], Counter[str]()
@@ -109,15 +109,15 @@ def mapped(model: Model, wanted: Sequence[Cell], executor: Executor, count: int 
         for cell, alone in pairs:
             answers = [executor.answer(tasks[of]) for of in (cell, alone)]
             if answers[0] is None or answers[1] is None:
-                failure = next(it for of in (cell, alone) if (it := executor.failures.get(tasks[of].digest)))
+                failure = next(answer for of in (cell, alone) if (answer := executor.failures.get(tasks[of].digest)))
                 failed.append(f"point {number}, {cell}: {failure.error}")
                 continue
-            rows.append((number, str(cell), *_ratios(cells, cell, alone, [it for it in answers if it])))
+            rows.append((number, str(cell), *_ratios(cells, cell, alone, [answer for answer in answers if answer])))
     columns = {"point": pl.Int64, "cell": pl.String, "measured": pl.Float64, "predicted": pl.Float64}
-    found = pl.DataFrame(rows, {**columns, "verdict": pl.String}, orient="row")
-    kinds = {one.name: pl.String if one.levels else pl.Float64 for one in campaign.unknown}
+    table_of_cells = pl.DataFrame(rows, {**columns, "verdict": pl.String}, orient="row")
+    kinds = {parameter.name: pl.String if parameter.levels else pl.Float64 for parameter in campaign.unknown}
     table = pl.DataFrame([{"point": at, **values} for at, values in enumerate(points)], {"point": pl.Int64, **kinds})
-    return Mapped(found, table, failed, excluded)
+    return Mapped(table_of_cells, table, failed, excluded)
 
 
 def _ratios(

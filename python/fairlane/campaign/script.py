@@ -95,20 +95,22 @@ def wanted_of(nodes: str | None, sizes: str | None, bursts: str | None) -> Wante
     """What the options ``--nodes``, ``--sizes`` and ``--bursts`` ask for. Raises ``ScenarioError``."""
 
     def seconds(pair: str) -> tuple[float, float]:
-        burst, pause = (DURATION.parse(one.strip()) / 10**12 for one in pair.split(":"))
+        burst, pause = (DURATION.parse(part.strip()) / 10**12 for part in pair.split(":"))
         return burst, pause
 
     size = 'sizes of 1 B or more, less than 2 GiB, as "512 B, 2 MiB"'
     wanted = Wanted(
-        numbers_of("--nodes", nodes, int, f"numbers from 4 to {MOST_NODES}, as 8,16", lambda it: 4 <= it <= MOST_NODES),
-        numbers_of("--sizes", sizes, SIZE.parse, size, lambda it: 1 <= it <= MOST_BYTES),
+        numbers_of(
+            "--nodes", nodes, int, f"numbers from 4 to {MOST_NODES}, as 8,16", lambda number: 4 <= number <= MOST_NODES
+        ),
+        numbers_of("--sizes", sizes, SIZE.parse, size, lambda number: 1 <= number <= MOST_BYTES),
         numbers_of("--bursts", bursts, seconds, 'pairs of a burst and a pause, as "100 ms:1 us"', all),
     )
     if wanted.sizes and not wanted.nodes:
         raise ScenarioError(Problem("--nodes", "is needed with --sizes", allowed="numbers of nodes, as 8,16"))
     if wanted.bursts and not wanted.sizes:
-        words = "needs --sizes: measured cells have bursts of their own"
-        raise ScenarioError(Problem("--bursts", words, bursts))
+        message = "needs --sizes: measured cells have bursts of their own"
+        raise ScenarioError(Problem("--bursts", message, bursts))
     return wanted
 
 
@@ -123,12 +125,12 @@ def numbers_of(
     if given is None:
         return []
     try:
-        found = [parse(word.strip()) for word in given.split(",")]
+        numbers = [parse(word.strip()) for word in given.split(",")]
     except ValueError:
-        found = []
-    if not found or not all(map(fits, found)):
+        numbers = []
+    if not numbers or not all(map(fits, numbers)):
         raise ScenarioError(Problem(option, "cannot be used", given, allowed))
-    return found
+    return numbers
 
 
 def campaign_of(folder: Path, wanted: Wanted = Wanted()) -> Campaign:
@@ -143,21 +145,21 @@ def campaign_of(folder: Path, wanted: Wanted = Wanted()) -> Campaign:
             try:
                 patterns[kind][name] = pattern_of(table)
             except Problems as error:
-                problems += [one.under(f"{kind}.{name}") for one in error.problems]
+                problems += [problem.under(f"{kind}.{name}") for problem in error.problems]
     if problems:
         raise file.refuse(*problems)
     cells = list(_product(file, wanted)) if wanted.sizes else Cells(file).of(wanted.nodes)
     for cell in cells:
         if not (4 <= cell.nodes <= MOST_NODES and cell.msg_bytes <= MOST_BYTES):
-            words = f"4 to {MOST_NODES} nodes, and messages of less than 2 GiB"
-            raise ScenarioError(Problem("", f"{cell}: cannot be measured", allowed=words))
+            message = f"4 to {MOST_NODES} nodes, and messages of less than 2 GiB"
+            raise ScenarioError(Problem("", f"{cell}: cannot be measured", allowed=message))
     system = str(file.where.get("system", re.sub(r"[^a-z0-9]+", "-", file.title.lower()).strip("-")))
     # Right after its isolated run comes a victim of one size beside each aggressor: they are compared.
     victims, aggressors = list(file.victims), [NONE, *file.aggressors]
     cells.sort(
-        key=lambda it: (
-            *(it.nodes, victims.index(it.victim), it.msg_bytes),
-            *(aggressors.index(it.aggressor), it.burst_s or 0, it.pause_s or 0),
+        key=lambda wanted_cell: (
+            *(wanted_cell.nodes, victims.index(wanted_cell.victim), wanted_cell.msg_bytes),
+            *(aggressors.index(wanted_cell.aggressor), wanted_cell.burst_s or 0, wanted_cell.pause_s or 0),
         )
     )
     return Campaign(file.title, system, patterns["victims"], patterns["aggressors"], tuple(cells))

@@ -39,11 +39,11 @@ class Model:
 
     def __init__(self, campaign: CampaignFile, cells: Cells, values: Mapping[str, Value] | None = None) -> None:
         self.campaign, self.cells = campaign, cells
-        self.values = {one.name: one.usual for one in campaign.parameter} | dict(values or {})
+        self.values = {parameter.name: parameter.usual for parameter in campaign.parameter} | dict(values or {})
         self.data = deepcopy(Document.read(campaign.folder / campaign.scenario).data)
         if "jobs" in self.data:
-            words = "belongs to the cells: the scenario of a campaign has no jobs"
-            raise campaign.refuse(Problem("scenario", words, campaign.scenario))
+            message = "belongs to the cells: the scenario of a campaign has no jobs"
+            raise campaign.refuse(Problem("scenario", message, campaign.scenario))
         for key, value in campaign.changes(self.values):
             if not key.startswith("jobs"):
                 assign(self.data, undotted(key), value)
@@ -184,9 +184,9 @@ def row_of(cell: Cell, answers: Sequence[Answer]) -> Mapping[str, Any]:
     row |= {"replicates": len(distinct), "iterations": iterations}
     for name, statistic in _STATISTICS.items():
         tail = name == "p99_s" and iterations < FEWEST_TAIL and not cell.isolated
-        found = None if tail else of_ratios([float(statistic(one)) for one in times])
+        estimate = None if tail else of_ratios([float(statistic(times_of_run)) for times_of_run in times])
         for end, value in (("", "value"), ("_low", "low"), ("_high", "high")):
-            row[f"{name}{end}"] = None if found is None else getattr(found, value)
+            row[f"{name}{end}"] = None if estimate is None else getattr(estimate, value)
     rounds = [answer["aggressor_s"] for answer in distinct if answer["aggressor_s"] is not None]
     row["aggressor_s"] = float(numpy.mean(rounds)) if rounds else None
     row["simulated_s"] = sum(answer["simulated_s"] for answer in distinct)
@@ -196,4 +196,4 @@ def row_of(cell: Cell, answers: Sequence[Answer]) -> Mapping[str, Any]:
 
 def shown(model: Model) -> Mapping[str, str]:
     """The values of a model's parameters as text."""
-    return {one.name: one.shown(model.values[one.name]) for one in model.campaign.parameter}
+    return {parameter.name: parameter.shown(model.values[parameter.name]) for parameter in model.campaign.parameter}

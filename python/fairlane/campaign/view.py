@@ -34,20 +34,26 @@ _RATIOS = (
 )
 
 
-def view(found: Comparison) -> View:
+def view(comparison: Comparison) -> View:
     """Measured cells against a registered prediction."""
-    campaign = found.cells.campaign
-    meta = found.registration.meta
-    counts = {name: int((found.table["verdict"] == name).sum()) for name in VERDICTS}
+    campaign = comparison.cells.campaign
+    meta = comparison.registration.meta
+    counts = {name: int((comparison.table["verdict"] == name).sum()) for name in VERDICTS}
     cells = plural(sum(counts.values()), "co-run cell")
     return View(
         title=f"{campaign.title}: measured and predicted",
         headline=f"{campaign.title}: {counts[RIGHT]} of {cells} are as predicted",
-        facts=[f"Prediction {found.registration.name}, {plural(found.table.height, 'cell')}"],
-        parts=[*_charts(found), _wrong(found, counts), _cells(found), _bars(found), _registrations(found)],
+        facts=[f"Prediction {comparison.registration.name}, {plural(comparison.table.height, 'cell')}"],
+        parts=[
+            *_charts(comparison),
+            _wrong(comparison, counts),
+            _cells(comparison),
+            _bars(comparison),
+            _registrations(comparison),
+        ],
         remarks=[f"Measured figures: {'; '.join(campaign.sources)}."],
         provenance={
-            found.registration.name: {
+            comparison.registration.name: {
                 **{name: meta[name] for name in ("registered", "fairlane", "model")},
                 "parameters": ", ".join(f"{name} = {value}" for name, value in meta["parameters"].items()),
             }
@@ -84,14 +90,14 @@ def predicted(title: str, cells: pl.DataFrame) -> View:
     )
 
 
-def mapped(title: str, found: Mapped) -> View:
+def mapped(title: str, robustness: Mapped) -> View:
     """Of each cell the share of points at which it is predicted, and what decides."""
     deciding: dict[object, list[Row]] = {}
-    for row in found.indices.filter("beyond_chance").sort("index", descending=True).iter_rows(named=True):
+    for row in robustness.indices.filter("beyond_chance").sort("index", descending=True).iter_rows(named=True):
         deciding.setdefault(row["claim"], []).append(row)
     rows = [
         {**row, "by": ", ".join(f"{of['parameter']} ({of['index']:.2f})" for of in deciding.get(row["claim"], []))}
-        for row in found.cells.iter_rows(named=True)
+        for row in robustness.cells.iter_rows(named=True)
     ]
     shown = [
         Column("cell: measured ratio", "says"),
@@ -99,8 +105,8 @@ def mapped(title: str, found: Mapped) -> View:
         Column("decided by", "by", left=True, wrap=True),
     ]
     of = ("a cell", "is predicted", "the logarithm of the predicted ratio")
-    charts = [shares({"": found.cells}, of), *indices(found.cells, found.indices, of)] if rows else []
-    points = plural(found.points.height - 1, "point")
+    charts = [shares({"": robustness.cells}, of), *indices(robustness.cells, robustness.indices, of)] if rows else []
+    points = plural(robustness.points.height - 1, "point")
     always = sum(row["share"] == 1 for row in rows)
     said = f"{always} of {plural(len(rows), 'cell')} are predicted at all points."
     return View(
@@ -109,82 +115,84 @@ def mapped(title: str, found: Mapped) -> View:
         facts=[f"{points}; the number after a cell is its measured ratio of means to the isolated run"],
         parts=[*charts, Table(shown, rows, "Cells over the ranges of unknown parameters", sentence=said)],
         remarks=[
-            *(f"{plural(count, 'further point')} cannot be: {words}" for words, count in found.excluded.items()),
-            *(f"Left out: {words}" for words in found.failed),
+            *(f"{plural(count, 'further point')} cannot be: {reason}" for reason, count in robustness.excluded.items()),
+            *(f"Left out: {reason}" for reason in robustness.failed),
         ],
     )
 
 
-def _cells(found: Comparison) -> Table:
+def _cells(comparison: Comparison) -> Table:
     times = [
         Column(f"{name}\n{of}" if of == "measured" else f"\n{of}", f"{of}_{name}_s", seconds)
         for name in ("median", "mean", "p99")
         for of in ("measured", "predicted")
     ]
-    title = f"Measured, and predicted by {found.registration.name}"
-    words = f"Time of an iteration, that of the slowest rank, of {plural(found.table.height, 'cell')}."
-    rows = found.table.to_dicts()
-    return Table([*CELL, *times, *_RATIOS], rows, title, sentence=words, data=found.table)
+    title = f"Measured, and predicted by {comparison.registration.name}"
+    sentence = f"Time of an iteration, that of the slowest rank, of {plural(comparison.table.height, 'cell')}."
+    rows = comparison.table.to_dicts()
+    return Table([*CELL, *times, *_RATIOS], rows, title, sentence=sentence, data=comparison.table)
 
 
-def _wrong(found: Comparison, counts: dict[str, int]) -> Table:
-    judging = found.cells.campaign.judging
-    rows = found.table.filter(pl.col("verdict") != RIGHT).to_dicts()
-    words = f"{plural(counts[MISS], 'miss', 'misses')}, {plural(counts[FALSE_ALARM], 'false alarm')}, "
+def _wrong(comparison: Comparison, counts: dict[str, int]) -> Table:
+    judging = comparison.cells.campaign.judging
+    rows = comparison.table.filter(pl.col("verdict") != RIGHT).to_dicts()
+    counted = f"{plural(counts[MISS], 'miss', 'misses')}, {plural(counts[FALSE_ALARM], 'false alarm')}, "
     note = (
         f"A miss: a ratio above {judging.slow_above:g} was measured, at most {judging.calm_at_most:g} predicted. "
         f"A false alarm: at most {judging.calm_below:g} measured, more than {judging.calm_at_most:g} predicted. "
         f"Far: slowed down, but not within a factor of {judging.factor:g}."
     )
-    sentence = f"{words}{counts[FAR]} by another factor."
+    sentence = f"{counted}{counts[FAR]} by another factor."
     return Table([*CELL, *_RATIOS], rows, "Cells that were predicted wrong", note, sentence=sentence, only_page=True)
 
 
-def _bars(found: Comparison) -> Table:
+def _bars(comparison: Comparison) -> Table:
     reached = {True: "yes", False: "no", None: None}
     rows = [
         {"cells": name, "what": bar.what, "text": bar.text, "holds": reached[bar.holds]}
-        for name, of in found.parts.items()
+        for name, of in comparison.parts.items()
         for bar in of
     ]
-    judged = [bar.holds for bar in found.parts["judged"] if bar.holds is not None]
-    words = f"{sum(judged)} of {plural(len(judged), 'bar')} are reached on the cells that are judged."
+    judged = [bar.holds for bar in comparison.parts["judged"] if bar.holds is not None]
+    sentence = f"{sum(judged)} of {plural(len(judged), 'bar')} are reached on the cells that are judged."
     shown = [
         Column("cells", "cells"),
         Column("reached", "holds", left=True),
         Column("criterion", "what", left=True, wrap=True),
         Column("found", "text", left=True, wrap=True),
     ]
-    return Table(shown, rows, "Bars", sentence=words)
+    return Table(shown, rows, "Bars", sentence=sentence)
 
 
-def _registrations(found: Comparison) -> Table:
-    rows = [{**one.meta, "bars": _reached(found, one)} for one in found.registrations]
+def _registrations(comparison: Comparison) -> Table:
+    rows = [
+        {**registration.meta, "bars": _reached(comparison, registration)} for registration in comparison.registrations
+    ]
     shown = [
         *(Column(name, name, left=name != "number") for name in ("number", "label", "registered", "fairlane")),
         Column("cells", "count"),
         *(Column(name, name, left=True, wrap=True) for name in ("note", "bars")),
     ]
-    words = f"{plural(len(rows), 'prediction')} registered before the comparison, and their bars."
-    return Table(shown, rows, "Registered predictions", sentence=words, only_page=True)
+    sentence = f"{plural(len(rows), 'prediction')} registered before the comparison, and their bars."
+    return Table(shown, rows, "Registered predictions", sentence=sentence, only_page=True)
 
 
-def _reached(found: Comparison, one: Registration) -> str:
+def _reached(comparison: Comparison, registration: Registration) -> str:
     """The bars of a registration, if it has some of the same cells."""
-    own = {tuple(row) for row in found.table.select(KEYS).iter_rows()}
-    wanted = [cell for cell in found.cells.all if cell.key in own & one.keys]
+    compared_keys = {tuple(row) for row in comparison.table.select(KEYS).iter_rows()}
+    wanted = [cell for cell in comparison.cells.all if cell.key in compared_keys & registration.keys]
     try:
-        bars = compared(found.cells, wanted, one.number).parts["judged"]
+        bars = compared(comparison.cells, wanted, registration.number).parts["judged"]
     except ScenarioError:
         return ""
     return "; ".join(f"{bar.what}: {bar.text}" for bar in bars if bar.found is not None)
 
 
-def _charts(found: Comparison) -> Iterator[Chart]:
+def _charts(comparison: Comparison) -> Iterator[Chart]:
     """The judged cells, and those on which variants were chosen: ratios of means, on logarithmic axes."""
-    factor = found.cells.campaign.judging.factor
-    panels = {name: _co_run(found.judged(nodes)) for name, nodes in found.nodes.items()}
-    every = _co_run(found.table)
+    factor = comparison.cells.campaign.judging.factor
+    panels = {name: _co_run(comparison.judged(nodes)) for name, nodes in comparison.nodes.items()}
+    every = _co_run(comparison.table)
     pairs = [" beside ".join(pair) for pair in every.select("victim", "aggressor").unique(maintain_order=True).rows()]
     if not every.height:
         return

@@ -107,7 +107,9 @@ class Episodes:
         For the time ``cost`` the settings ``before`` are in effect; None for the same.
         """
         first = settings if before is None else before
-        settings, first = (Settings() if unchanged(self.resolved, one) else one for one in (settings, first))
+        settings, first = (
+            Settings() if unchanged(self.resolved, setting) else setting for setting in (settings, first)
+        )
         key = (settings.key, first.key, combination)
         if key not in self._together:
             jobs = (
@@ -152,24 +154,24 @@ class Episodes:
         return self._programs[job, variant]
 
     def _write(self, job: int, variant: int) -> _core.Program:
-        found = self.resolved.jobs[job]
+        resolved_job = self.resolved.jobs[job]
         if variant == 0:
-            return found.program
-        source = found.table.source
+            return resolved_job.program
+        source = resolved_job.table.source
         if isinstance(source, Trace):
-            rng = stream(self._program_seed, Purpose.VARIANT, found.number, variant)
+            rng = stream(self._program_seed, Purpose.VARIANT, resolved_job.number, variant)
             scale = source.compute_scale * (1 + rng.uniform(-TRACE_JITTER, TRACE_JITTER))
             return source.model_copy(update={"compute_scale": scale}).program()
-        assert found.compute is not None, "a job with a workload has a compute time"
+        assert resolved_job.compute is not None, "a job with a workload has a compute time"
         number = source.variant + variant
         script = JobScript(
-            found.ranks,
+            resolved_job.ranks,
             seed=self._program_seed,
-            job=found.number,
+            job=resolved_job.number,
             variant=number,
-            injection=lambda: injection_of(self.resolved, found),
+            injection=lambda: injection_of(self.resolved, resolved_job),
         )
-        return source.model_copy(update={"variant": number}).program(script, found.compute)
+        return source.model_copy(update={"variant": number}).program(script, resolved_job.compute)
 
     def close(self) -> None:
         """Ends the threads; what has not begun is dropped."""
@@ -182,11 +184,11 @@ def phases(scenario: "Scenario", period: int, periods: int) -> "dict[int, Scenar
     spans = [_span(job, period, periods) for job in scenario.jobs]
     starts = sorted({0, *(edge for span in spans for edge in span if 0 < edge < periods)})
     plain = [job.model_copy(update={"start": 0, "stop": None}) for job in scenario.jobs]
-    found = {}
+    by_start = {}
     for start in starts:
         jobs = [job for job, (first, end) in zip(plain, spans, strict=True) if first <= start < end]
-        found[start] = scenario.model_copy(update={"jobs": jobs})
-    return found
+        by_start[start] = scenario.model_copy(update={"jobs": jobs})
+    return by_start
 
 
 def _span(job: "Job", period: int, periods: int) -> tuple[int, int]:
@@ -198,8 +200,8 @@ def endless(scenario: "Scenario") -> Problem | None:
     """The problem of jobs that stop after a number of iterations, which no episode reaches; None without such jobs."""
     for at, job in enumerate(scenario.jobs):
         if isinstance(job.stop, int):
-            words = "episodes begin anew, so iterations of one do not add up"
-            return Problem(f"jobs[{at}].stop", words, job.stop, 'a time, as "600 ms"')
+            message = "episodes begin anew, so iterations of one do not add up"
+            return Problem(f"jobs[{at}].stop", message, job.stop, 'a time, as "600 ms"')
     return None
 
 

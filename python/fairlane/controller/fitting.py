@@ -45,9 +45,9 @@ def fit(scenario: "Scenario", controller: Controller) -> "Scenario":
     qos = scenario.qos
     if not controller.needs_weights or qos.sl2vl is not None:
         return scenario
-    own = controller.service_levels if qos.service_levels is None else qos.service_levels
-    arbiter = _with_weights(qos.arbiter, own)
-    return scenario.model_copy(update={"qos": qos.model_copy(update={"service_levels": own, "arbiter": arbiter})})
+    count = controller.service_levels if qos.service_levels is None else qos.service_levels
+    arbiter = _with_weights(qos.arbiter, count)
+    return scenario.model_copy(update={"qos": qos.model_copy(update={"service_levels": count, "arbiter": arbiter})})
 
 
 def _unsuitable(scenario: "Scenario", controller: Controller) -> Iterator[Problem]:
@@ -62,30 +62,32 @@ def _unsuitable(scenario: "Scenario", controller: Controller) -> Iterator[Proble
         yield Problem("qos.strategy", unsuited, qos.strategy)
     elif qos.arbiter.name != "weighted_round_robin":
         yield Problem("qos.arbiter", unsuited, qos.arbiter.name, "weighted_round_robin")
-    words = f"the controller {controller.name} uses {wanted} service levels: give it `service_levels = {{}}`"
-    if qos.sl2vl is not None and (own := len(qos.sl2vl)) < wanted:
-        yield Problem("qos.sl2vl", words.format(own), qos.sl2vl, f"a lane for each of {wanted} levels at least")
+    message = f"the controller {controller.name} uses {wanted} service levels: give it `service_levels = {{}}`"
+    if qos.sl2vl is not None and (count := len(qos.sl2vl)) < wanted:
+        yield Problem("qos.sl2vl", message.format(count), qos.sl2vl, f"a lane for each of {wanted} levels at least")
     elif qos.sl2vl is None and qos.service_levels is not None and qos.service_levels < wanted:
-        yield Problem("qos.service_levels", words.format(qos.service_levels), qos.service_levels, f"at least {wanted}")
+        yield Problem(
+            "qos.service_levels", message.format(qos.service_levels), qos.service_levels, f"at least {wanted}"
+        )
 
 
 def _taken(scenario: "Scenario", controller: str) -> Iterator[Problem]:
     """What of the scenario uses a level other than 0."""
-    words = f"the controller {controller} gives out all levels but 0"
+    message = f"the controller {controller} gives out all levels but 0"
     if scenario.qos.default:
-        yield Problem("qos.default", words, scenario.qos.default, "0")
+        yield Problem("qos.default", message, scenario.qos.default, "0")
     for kind, level in scenario.qos.kinds:
         if level:
-            yield Problem(f"qos.kinds.{kind}", words, level, "0")
+            yield Problem(f"qos.kinds.{kind}", message, level, "0")
     strategy = scenario.qos.strategy
     if strategy is not None and len(without_strategy(scenario).qos.sl2vl or ()) > 1:
-        yield Problem("qos.strategy", words, strategy, "none, or no strategy")
+        yield Problem("qos.strategy", message, strategy, "none, or no strategy")
     for at, job in enumerate(scenario.jobs):
         if job.service_level:
-            yield Problem(f"jobs[{at}].service_level", words, job.service_level, "0")
+            yield Problem(f"jobs[{at}].service_level", message, job.service_level, "0")
         of_ranks = job.service_levels
         if of_ranks and any((of_ranks.default, *of_ranks.ranks.values())):
-            yield Problem(f"jobs[{at}].service_levels", words, allowed="0 for every rank, or none")
+            yield Problem(f"jobs[{at}].service_levels", message, allowed="0 for every rank, or none")
 
 
 def _with_weights(arbiter: "Arbiter", lanes: int) -> "Arbiter":
@@ -105,8 +107,8 @@ def judged(
     ``jobs`` has all jobs of the run, and their ranks if known, ``classes`` the traffic classes of the scenario. Raises
     ``ScenarioError`` if the settings name unknown jobs, ranks, classes, levels or weights.
     """
-    found = problems_of(settings, controller.service_levels, jobs, classes=classes)
-    problems = [problem.under("controller") for problem in found]
+    wrong = problems_of(settings, controller.service_levels, jobs, classes=classes)
+    problems = [problem.under("controller") for problem in wrong]
     if problems:
         raise ScenarioError(problems)
     return settings
@@ -114,7 +116,10 @@ def judged(
 
 def class_levels(resolved: Resolved) -> dict[str, int | None]:
     """The service level of each traffic class of a scenario."""
-    return {one["name"]: one["service_level"] for one in resolved.tables["qos"].get("classes", ())}
+    return {
+        traffic_class["name"]: traffic_class["service_level"]
+        for traffic_class in resolved.tables["qos"].get("classes", ())
+    }
 
 
 def _lane_weights(resolved: Resolved, weights: tuple[int, ...]) -> list[int]:
@@ -134,8 +139,8 @@ def unchanged(resolved: Resolved, settings: Settings) -> bool:
     if any(settings.levels.values()) or not settings.weights:
         return not any(settings.levels.values())
     asked = _lane_weights(resolved, settings.weights)
-    own = resolved.tables["qos"]["arbiter"]["params"].get("weights", 1)
-    return asked == ([own] * len(asked) if isinstance(own, int) else own)
+    weights = resolved.tables["qos"]["arbiter"]["params"].get("weights", 1)
+    return asked == ([weights] * len(asked) if isinstance(weights, int) else weights)
 
 
 def with_settings(resolved: Resolved, settings: Settings) -> Resolved:
@@ -148,7 +153,13 @@ def with_settings(resolved: Resolved, settings: Settings) -> Resolved:
         tables["qos"] = {**tables["qos"], "arbiter": {**arbiter, "params": params}}
     if settings.classes:
         classes = tables["qos"]["classes"]
-        changed = [{**one, "service_level": settings.classes.get(one["name"], one["service_level"])} for one in classes]
+        changed = [
+            {
+                **traffic_class,
+                "service_level": settings.classes.get(traffic_class["name"], traffic_class["service_level"]),
+            }
+            for traffic_class in classes
+        ]
         tables["qos"] = {**tables["qos"], "classes": changed}
     jobs = [
         replace(job, rank_levels={rank: level for rank, level in levels.items() if rank < job.ranks})

@@ -100,18 +100,18 @@ def _phases_of(scenario: "Scenario | Phases", mode: Mode, span: int, periods: in
     Raises ``ScenarioError`` if no phase begins at period 0, or one has no jobs.
     """
     if isinstance(scenario, Mapping):
-        found = dict(sorted(scenario.items()))
+        by_start = dict(sorted(scenario.items()))
     else:
-        found = {0: scenario} if mode == "online" else phases(scenario, span, periods)
-    wrong = [start for start in found if start < 0]
+        by_start = {0: scenario} if mode == "online" else phases(scenario, span, periods)
+    wrong = [start for start in by_start if start < 0]
     if wrong:
         raise ScenarioError(Problem("phases", "no number of a period", wrong[0], "0 and later"))
-    if 0 not in found:
-        raise ScenarioError(Problem("phases", "none begins with the first period", [*found], "period 0 and later"))
-    empty = next((start for start, phase in found.items() if not phase.jobs), None)
+    if 0 not in by_start:
+        raise ScenarioError(Problem("phases", "none begins with the first period", [*by_start], "period 0 and later"))
+    empty = next((start for start, phase in by_start.items() if not phase.jobs), None)
     if empty is not None:
         raise ScenarioError(Problem("jobs", f"no job is there in period {empty}", allowed="a job in every period"))
-    return found
+    return by_start
 
 
 def control(
@@ -178,8 +178,8 @@ def controller_of(given: Controller | str | Mapping[str, Any]) -> Controller:
     from fairlane.controller import CONTROLLERS
 
     with refusing("controller"):
-        found: Controller = CONTROLLERS.read(given)
-    return found
+        controller: Controller = CONTROLLERS.read(given)
+    return controller
 
 
 def _phase_by_phase(
@@ -235,8 +235,8 @@ def _check(mode: Mode, span: int, periods: int, scenario: "Scenario | Phases", d
         raise ScenarioError(Problem("draws", "has an effect in episodes only", draws, 'nothing, or mode = "episodes"'))
     if isinstance(scenario, Mapping):
         if mode == "online" and len(scenario) > 1:
-            words = "one simulation has one scenario, whose jobs come and go by start and stop"
-            raise ScenarioError(Problem("mode", words, mode, "episodes"))
+            message = "one simulation has one scenario, whose jobs come and go by start and stop"
+            raise ScenarioError(Problem("mode", message, mode, "episodes"))
         return
     problems = list(late(scenario, span * periods, 1 if mode == "online" else span))
     if mode == "episodes" and (problem := endless(scenario)):
@@ -293,12 +293,12 @@ def _online(
             untouched = treated.fork()
         work = treated.run(None if untouched is treated else used, controller.cost)
         reference = work if untouched is treated else untouched.run() if untouched else None
-        apart = {name: job for one in alone for name, job in one.run().jobs.items()}
+        apart = {name: job for job_alone in alone for name, job in job_alone.run().jobs.items()}
         state = controller.state
         accepted = steering.end(work)
         reached = {}
         if period == periods - 1:
             reached["treated"] = treated.milestones()
             reached["default"] = untouched.milestones() if untouched else {}
-            reached["isolated"] = {name: of for one in alone for name, of in one.milestones().items()}
+            reached["isolated"] = {name: of for job_alone in alone for name, of in job_alone.milestones().items()}
         yield Outcome("online", period, state, accepted, used, work, reference, apart, reached)

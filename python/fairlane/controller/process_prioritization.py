@@ -82,8 +82,8 @@ class ProcessPrioritization(Controller):
         self._state, self._assignments, self._observed = State.DEFAULT, {}, []  # 2, 3
         self._default, self._best, self._best_benefit, self._candidates = {}, {}, 0.0, []
         if self.levels == "static":
-            own = self.service_levels - 1
-            self._static = {(job, rank): 1 + rank % own for job, ranks in jobs.items() for rank in range(ranks)}
+            levels = self.service_levels - 1
+            self._static = {(job, rank): 1 + rank % levels for job, ranks in jobs.items() for rank in range(ranks)}
         return self._settings()
 
     @override

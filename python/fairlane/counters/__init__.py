@@ -32,13 +32,13 @@ __all__ = [
 ]
 
 
-def export(found: list[Snapshot]) -> Mapping[str, str]:
+def export(snapshots: list[Snapshot]) -> Mapping[str, str]:
     """The files for the counters of a run by name: at its end, and if it was sampled, after each interval."""
-    last = found[-1]
+    last = snapshots[-1]
     files = {"perfquery.txt": write_perfquery(last.ports), "counters.prom": write_prometheus(last.ports)}
-    if len(found) > 1:
-        width = len(str(len(found)))
-        files["intervals.om"] = write_openmetrics(found)
-        for number, one in enumerate(found, 1):
-            files[f"intervals/{number:0{width}d}.perfquery.txt"] = write_perfquery(one.ports)
+    if len(snapshots) > 1:
+        width = len(str(len(snapshots)))
+        files["intervals.om"] = write_openmetrics(snapshots)
+        for number, snapshot in enumerate(snapshots, 1):
+            files[f"intervals/{number:0{width}d}.perfquery.txt"] = write_perfquery(snapshot.ports)
     return files

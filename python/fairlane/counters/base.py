@@ -96,22 +96,24 @@ def since(now: Iterable[PortCounters], before: Iterable[PortCounters], file: Pat
     before.
     """
     first = {port.key: port for port in before}
-    found, problems = [], []
+    ports, problems = [], []
     for port in now:
         old = first.get(port.key)
         if old is None:
-            words = f"{port} is not among the counters before"
-            problems.append(Problem.of_file(file, words, port.line))
+            message = f"{port} is not among the counters before"
+            problems.append(Problem.of_file(file, message, port.line))
             continue
         fallen = [name for name, value in port.values.items() if value < old.values.get(name, 0)]
         if fallen:
-            words = f"{fallen[0]} of {port} was {old.values[fallen[0]]} and is {port.values[fallen[0]]}: it was cleared"
-            problems.append(Problem.of_file(file, words, port.line))
+            message = (
+                f"{fallen[0]} of {port} was {old.values[fallen[0]]} and is {port.values[fallen[0]]}: it was cleared"
+            )
+            problems.append(Problem.of_file(file, message, port.line))
         increments = {name: value - old.values.get(name, 0) for name, value in port.values.items()}
-        found.append(replace(port, values=increments))
+        ports.append(replace(port, values=increments))
     if problems:
         raise ScenarioError(problems)
-    return found
+    return ports
 
 
 _DEVICE = re.compile(r"(.*?)([0-9]{1,4})")
@@ -126,14 +128,14 @@ def adapter_numbers(devices: Iterable[tuple[str, str]]) -> dict[tuple[str, str],
     by_host: dict[str, set[str]] = {}
     for where, device in devices:
         by_host.setdefault(where, set()).add(device)
-    found = {}
+    numbers_of = {}
     for where, names in by_host.items():
         parts = {device: _DEVICE.fullmatch(device) for device in names}
         numbered = all(parts.values()) and len({part[1] for part in parts.values() if part}) == 1
         for place, device in enumerate(sorted(names, key=_natural)):
             part = parts[device]
-            found[where, device] = int(part[2]) if numbered and part else place
-    return found
+            numbers_of[where, device] = int(part[2]) if numbered and part else place
+    return numbers_of
 
 
 def _natural(name: str) -> list[tuple[int, str]]:

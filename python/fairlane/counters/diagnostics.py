@@ -51,7 +51,7 @@ def read_perfquery(text: str, file: Path) -> Reading:
 
     Raises ``ScenarioError`` with the line of what is none of these, and for sums over the ports of a node.
     """
-    found: list[PortCounters] = []
+    ports: list[PortCounters] = []
     problems: list[Problem] = []
     skipped = Skipped()
     name, values = "", dict[str, int]()
@@ -59,14 +59,14 @@ def read_perfquery(text: str, file: Path) -> Reading:
         if begins := _HEADING.fullmatch(line):
             values = {}
             lid = whole_number(begins[1]) if begins[1] else None
-            found.append(PortCounters(whole_number(begins[2]), values, name, lid=lid, line=number))
+            ports.append(PortCounters(whole_number(begins[2]), values, name, lid=lid, line=number))
             name = ""
         elif named := _NAME.fullmatch(line):
             name = named[1]
         elif line and not line.startswith("#"):
             value = _COUNTER.fullmatch(line)
-            if value is None or not found:
-                what = added_by_paste(line, "perfquery") or (None if found else "in front of the counters")
+            if value is None or not ports:
+                what = added_by_paste(line, "perfquery") or (None if ports else "in front of the counters")
                 if what:
                     skipped.add(what, number)
                 else:
@@ -76,18 +76,18 @@ def read_perfquery(text: str, file: Path) -> Reading:
             if key in COUNTERS:
                 values[key] = _integer(value[2])
             elif key == "PortSelect":
-                found[-1] = replace(found[-1], number=_integer(value[2]), values=values)
-    problems += [Problem.of_file(file, f"no counters of {one}", one.line) for one in found if not one.values]
+                ports[-1] = replace(ports[-1], number=_integer(value[2]), values=values)
+    problems += [Problem.of_file(file, f"no counters of {port}", port.line) for port in ports if not port.values]
     problems += [
         Problem.of_file(
-            file, f"{one} is the sum over all ports of the node, as perfquery -a prints it", one.line, _EACH
+            file, f"{port} is the sum over all ports of the node, as perfquery -a prints it", port.line, _EACH
         )
-        for one in found
-        if one.number == _ALL_PORTS
+        for port in ports
+        if port.number == _ALL_PORTS
     ]
     if problems:
         raise ScenarioError(problems)
-    return Reading(found, skipped.note)
+    return Reading(ports, skipped.note)
 
 
 def _integer(text: str) -> int:
@@ -111,7 +111,7 @@ def read_ibqueryerrors(text: str, file: Path) -> Reading:
 
     Raises ``ScenarioError`` with the line of what does not belong to the output, and if no port has counters.
     """
-    found: list[PortCounters] = []
+    ports: list[PortCounters] = []
     problems: list[Problem] = []
     skipped = Skipped()
     name = ""
@@ -122,16 +122,16 @@ def read_ibqueryerrors(text: str, file: Path) -> Reading:
             values = {key: whole_number(value) for key, value in _BRACKETED.findall(port[3]) if key in COUNTERS}
             if port[2] != "ALL" and values:
                 guid = int(port[1], 16)
-                found.append(PortCounters(whole_number(port[2]), values, name, guid, line=number))
+                ports.append(PortCounters(whole_number(port[2]), values, name, guid, line=number))
         elif line and not _REST.fullmatch(line):
             if added := added_by_paste(line, "ibqueryerrors"):
                 skipped.add(added, number)
             else:
-                words = f"not a line of ibqueryerrors --counters: {line[:60]!r}"
-                problems.append(Problem.of_file(file, words, number))
-    if not found and not problems:
-        words = "no port has counters: without --counters, ibqueryerrors lists errors above their thresholds only"
-        problems.append(Problem.of_file(file, words, allowed="ibqueryerrors --counters, which lists all ports"))
+                message = f"not a line of ibqueryerrors --counters: {line[:60]!r}"
+                problems.append(Problem.of_file(file, message, number))
+    if not ports and not problems:
+        message = "no port has counters: without --counters, ibqueryerrors lists errors above their thresholds only"
+        problems.append(Problem.of_file(file, message, allowed="ibqueryerrors --counters, which lists all ports"))
     if problems:
         raise ScenarioError(problems)
-    return Reading(found, skipped.note)
+    return Reading(ports, skipped.note)

@@ -110,10 +110,10 @@ def _labels(port: PortCounters) -> str:
 def _metrics(ports: Sequence[PortCounters]) -> Iterator[tuple[str, str, list[PortCounters]]]:
     """Each metric with its counter and its ports."""
     for is_switch, names in ((False, OF_HOSTS), (True, OF_SWITCHES)):
-        own = [port for port in ports if port.is_switch is is_switch]
+        of_kind = [port for port in ports if port.is_switch is is_switch]
         for counter, metric in names.items():
-            if own:
-                yield metric, counter, own
+            if of_kind:
+                yield metric, counter, of_kind
 
 
 def _value(port: PortCounters, counter: str) -> int:
@@ -121,20 +121,20 @@ def _value(port: PortCounters, counter: str) -> int:
 
 
 def _infos(ports: Iterable[PortCounters]) -> list[str]:
-    found = {
+    infos = {
         f'{_INFO}{{guid="0x{port.guid or 0:016x}",lid="{port.lid or 0}",switch="{_escaped(port.name)}"}} 1'
         for port in ports
         if port.is_switch
     }
-    return sorted(found)
+    return sorted(infos)
 
 
 def write_prometheus(ports: Sequence[PortCounters]) -> str:
     """The text of one scrape."""
     lines = []
-    for metric, counter, own in _metrics(ports):
+    for metric, counter, of_kind in _metrics(ports):
         lines += [f"# HELP {metric} {counter}", f"# TYPE {metric} counter"]
-        lines += [f"{metric}{_labels(port)} {_value(port, counter)}" for port in own]
+        lines += [f"{metric}{_labels(port)} {_value(port, counter)}" for port in of_kind]
     if infos := _infos(ports):
         lines += [f"# HELP {_INFO} Name and LID of a switch", f"# TYPE {_INFO} gauge", *infos]
     return "\n".join(lines) + "\n"
@@ -143,14 +143,14 @@ def write_prometheus(ports: Sequence[PortCounters]) -> str:
 def write_openmetrics(snapshots: Sequence[Snapshot]) -> str:
     """OpenMetrics text: every counter at the end of each interval, with simulated time as its timestamp, s."""
     lines = []
-    for metric, counter, own in _metrics(snapshots[0].ports):
+    for metric, counter, of_kind in _metrics(snapshots[0].ports):
         lines += [f"# TYPE {metric.removesuffix('_total')} counter"]
-        at = {port.key: _labels(port) for port in own}
+        at = {port.key: _labels(port) for port in of_kind}
         series: dict[tuple[object, ...], list[str]] = {key: [] for key in at}
-        for one in snapshots:
-            for port in one.ports:
+        for snapshot in snapshots:
+            for port in snapshot.ports:
                 if port.key in at:
-                    time = f"{one.at_ps / 10**12:.12f}"
+                    time = f"{snapshot.at_ps / 10**12:.12f}"
                     series[port.key].append(f"{metric}{at[port.key]} {_value(port, counter)} {time}")
         lines += [line for rows in series.values() for line in rows]
     if infos := _infos(snapshots[0].ports):
@@ -199,8 +199,8 @@ def read_prometheus(text: str, file: Path) -> Reading:
         elif metric == _INFO:
             names[labels.get("guid", "")] = labels.get("switch", "")
         elif not _add(ports, metric, labels, sample[3], number):
-            words = "not a whole number, a port or a GUID"
-            problems.append(Problem.of_file(file, f"{words}: {line[:80]!r}", number))
+            message = "not a whole number, a port or a GUID"
+            problems.append(Problem.of_file(file, f"{message}: {line[:80]!r}", number))
     if problems:
         raise ScenarioError(problems)
     adapters = adapter_numbers((where, device) for by_guid, where, device, _ in ports if not by_guid)
@@ -215,8 +215,8 @@ def _add(ports: dict[_Key, _Port], metric: str, labels: Mapping[str, str], value
         return False
     is_switch = exporter.is_switch if "component" not in labels else labels["component"] == "switch"
     key = (exporter.by_guid, where, "" if exporter.by_guid else labels.get("device", ""), int(port))
-    own = ports.setdefault(key, _Port(line, {}, labels.get("local_name", ""), is_switch))
-    own.values[counter] = amount // exporter.unit if counter in DATA else amount
+    port_of = ports.setdefault(key, _Port(line, {}, labels.get("local_name", ""), is_switch))
+    port_of.values[counter] = amount // exporter.unit if counter in DATA else amount
     return True
 
 
@@ -232,14 +232,14 @@ def _port(key: _Key, port: _Port, names: Mapping[str, str], adapters: Mapping[tu
 
 def _read_labels(text: str) -> dict[str, str] | None:
     """The labels of a sample; None if they are wrong."""
-    found, at = dict[str, str](), 0
+    labels, at = dict[str, str](), 0
     while at < len(text):
         label = _LABEL.match(text, at)
         if label is None:
             return None
-        found[label[1]] = re.sub(r"\\(.)", lambda one: "\n" if one[1] == "n" else one[1], label[2])
+        labels[label[1]] = re.sub(r"\\(.)", lambda escape: "\n" if escape[1] == "n" else escape[1], label[2])
         at = label.end()
-    return found
+    return labels
 
 
 def _count(text: str) -> int | None:
@@ -254,5 +254,5 @@ def _count(text: str) -> int | None:
 
 
 def _guid(text: str) -> int | None:
-    found = re.fullmatch(r"0x([0-9a-fA-F]{1,16})", text)
-    return int(found[1], 16) if found else None
+    match = re.fullmatch(r"0x([0-9a-fA-F]{1,16})", text)
+    return int(match[1], 16) if match else None

@@ -39,29 +39,29 @@ def located(ports: Iterable[PortCounters], wiring: Wiring, file: Path) -> list[L
     at = places(nodes_of(wiring), wiring)
     by_guid, by_lid, by_description = _keys(at)
     names = {name for name, _ in at}
-    found, problems = [], []
-    for one in ports:
-        host = one.name if one.name in names else one.name.partition(".")[0]  # an instance may have its domain
+    placed, problems = [], []
+    for port in ports:
+        host = port.name if port.name in names else port.name.partition(".")[0]  # an instance may have its domain
         keys = [
-            by_guid.get((one.guid, one.number)),
-            by_lid.get((one.lid, one.number)),
-            by_description.get((f"{host} {one.device}" if one.device else one.name, one.number)),
-            None if one.adapter is None else (host, one.adapter + one.number),
+            by_guid.get((port.guid, port.number)),
+            by_lid.get((port.lid, port.number)),
+            by_description.get((f"{host} {port.device}" if port.device else port.name, port.number)),
+            None if port.adapter is None else (host, port.adapter + port.number),
         ]
         key = next((key for key in keys if key in at), None)
         if key is not None:
-            found.append(Located(*key, one))
-        elif not (host in names or _known(one, by_guid, by_lid, by_description)):
-            near = nearest(one.name, names) if one.name else None
-            words, allowed = f"the fabric has no {one}", None
-            if not (one.name or one.guid or one.lid):
-                words, allowed = f"the host of {one} is not known", _IDENTITY
-            problems.append(Problem("", words, allowed=allowed, nearest=near, file=str(file), line=one.line))
-    if not found and not problems:
+            placed.append(Located(*key, port))
+        elif not (host in names or _known(port, by_guid, by_lid, by_description)):
+            near = nearest(port.name, names) if port.name else None
+            message, allowed = f"the fabric has no {port}", None
+            if not (port.name or port.guid or port.lid):
+                message, allowed = f"the host of {port} is not known", _IDENTITY
+            problems.append(Problem("", message, allowed=allowed, nearest=near, file=str(file), line=port.line))
+    if not placed and not problems:
         problems.append(Problem.of_file(file, "none of its ports has a cable in the fabric"))
     if problems:
         raise ScenarioError(problems)
-    return found
+    return placed
 
 
 _Key = tuple[str, int]
@@ -85,10 +85,10 @@ def _keys(at: Mapping[_Key, tuple[Node, Port]]) -> tuple[_ByNumber, _ByNumber, d
     return by_guid, by_lid, by_name
 
 
-def _known(one: PortCounters, by_guid: _ByNumber, by_lid: _ByNumber, by_name: dict[tuple[str, int], _Key]) -> bool:
+def _known(port: PortCounters, by_guid: _ByNumber, by_lid: _ByNumber, by_name: dict[tuple[str, int], _Key]) -> bool:
     """Whether the fabric has the node, and not this port of it: a port without a cable, or port 0 of a switch."""
     nodes = ({guid for guid, _ in by_guid}, {lid for lid, _ in by_lid}, {name for name, _ in by_name})
-    return one.guid in nodes[0] or one.lid in nodes[1] or (bool(one.name) and one.name in nodes[2])
+    return port.guid in nodes[0] or port.lid in nodes[1] or (bool(port.name) and port.name in nodes[2])
 
 
 FORMATS: Mapping[str, tuple[Callable[[str], bool], Callable[[str, Path], Reading]]] = {
@@ -125,27 +125,27 @@ def read_counters(file: Path) -> Reading:
     read = next((reader for is_it, reader in FORMATS.values() if is_it(text)), None)
     if read is None:
         raise ScenarioError(_unknown(text, file))
-    found = read(text, file)
+    counters = read(text, file)
     first: dict[tuple[object, ...], PortCounters] = {}
     problems = []
-    for port in found.ports:
+    for port in counters.ports:
         if large := [name for name, value in port.values.items() if value > _LARGEST]:
-            words = f"{large[0]} of {port} is no counter of 64 bits"
-            problems.append(Problem.of_file(file, words, port.line))
+            message = f"{large[0]} of {port} is no counter of 64 bits"
+            problems.append(Problem.of_file(file, message, port.line))
         if first.setdefault(port.key, port) is not port:
-            words = f"{port} has counters already, on line {first[port.key].line}; give one reading in a file"
-            problems.append(Problem.of_file(file, words, port.line))
-    if not found.ports:
+            message = f"{port} has counters already, on line {first[port.key].line}; give one reading in a file"
+            problems.append(Problem.of_file(file, message, port.line))
+    if not counters.ports:
         problems.append(Problem.of_file(file, "has no counter of data, packets, waiting or errors of any port"))
     if problems:
         raise ScenarioError(problems)
-    return found
+    return counters
 
 
 def _unknown(text: str, file: Path) -> Problem:
-    for shape, (words, meant) in _OTHERS.items():
+    for shape, (template, meant) in _OTHERS.items():
         if begins := re.search(shape, text, re.MULTILINE):
-            return Problem.of_file(file, words.format(*begins.groups()), allowed=meant)
+            return Problem.of_file(file, template.format(*begins.groups()), allowed=meant)
     return Problem.of_file(file, "no known format of counters", allowed=_KINDS)
 
 
@@ -155,12 +155,12 @@ def table_of(ports: Iterable[PortCounters | Located]) -> pl.DataFrame:
     Empty where the source has none; a column without a value is left out, but for those that name a port.
     """
     rows = []
-    for it in ports:
-        one = it.counters if isinstance(it, Located) else it
-        name, number = (it.name, it.port) if isinstance(it, Located) else (one.name, one.number)
-        guid = None if one.guid is None else f"0x{one.guid:016x}"
-        names = {"name": name, "device": one.device or None, "port": number}
-        rows.append({**names, "guid": guid, "lid": one.lid, **_values(one)})
+    for item in ports:
+        values_of = item.counters if isinstance(item, Located) else item
+        name, number = (item.name, item.port) if isinstance(item, Located) else (values_of.name, values_of.number)
+        guid = None if values_of.guid is None else f"0x{values_of.guid:016x}"
+        names = {"name": name, "device": values_of.device or None, "port": number}
+        rows.append({**names, "guid": guid, "lid": values_of.lid, **_values(values_of)})
     kinds = {"name": pl.String, "port": pl.UInt32, "guid": pl.String, "lid": pl.UInt32}
     counters = dict.fromkeys(COUNTERS, pl.UInt64)
     table = pl.DataFrame(rows, schema={"name": pl.String, "device": pl.String, **kinds, **counters})

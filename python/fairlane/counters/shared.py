@@ -55,16 +55,16 @@ def read_allocation(file: Path, fabric: Fabric) -> tuple[dict[str, Allocation], 
     if file.suffix == ".toml":
         return _of_scenario(file, fabric), []
     read = read_job_list(file)
-    found: dict[str, Allocation] = {}
+    allocations: dict[str, Allocation] = {}
     problems = []
     for job, line in zip(read.jobs, read.lines, strict=True):
         try:
-            found[job.id] = Allocation(fabric.host_numbers(job.nodes))
+            allocations[job.id] = Allocation(fabric.host_numbers(job.nodes))
         except ScenarioError as error:
-            problems += [one.at(str(file), line) for one in error.problems]
+            problems += [problem.at(str(file), line) for problem in error.problems]
     if problems:
         raise ScenarioError(problems)
-    return found, read.notes
+    return allocations, read.notes
 
 
 def _of_scenario(file: Path, fabric: Fabric) -> dict[str, Allocation]:
@@ -91,19 +91,19 @@ def hot_links(
     keys = zip(links["from_name"].tolist(), links["from_port"].tolist(), strict=True)
     number = {key: link for link, key in enumerate(keys)}
     users = {name: fabric.job_links(job.hosts, job.rails) for name, job in jobs.items()}
-    found = []
-    for one in ports:
-        link = number.get((one.name, one.port))
-        words = one.counters.values.get("PortXmitData")
-        if link is None or words is None:
+    hot = []
+    for port in ports:
+        link = number.get((port.name, port.port))
+        sent = port.counters.values.get("PortXmitData")
+        if link is None or sent is None:
             continue
-        wait, capacity = one.counters.values.get("PortXmitWait"), int(links["bandwidth"][link]) / 8
-        ratio = wait / words if wait is not None and words else None
-        busy = words * WORD / (capacity * seconds) if seconds and (one.name, one.port) not in unknown else None
-        own = tuple(name for name, used in users.items() if used[link])
+        wait, capacity = port.counters.values.get("PortXmitWait"), int(links["bandwidth"][link]) / 8
+        ratio = wait / sent if wait is not None and sent else None
+        busy = sent * WORD / (capacity * seconds) if seconds and (port.name, port.port) not in unknown else None
+        jobs_of_link = tuple(name for name, used in users.items() if used[link])
         role = str(links["role"][link])
-        found.append(HotLink(fabric.link_name(link), role, words * WORD, wait, ratio, busy, own))
-    return sorted(found, key=lambda it: (-(it.wait_ticks or 0), -it.sent_bytes, it.link))
+        hot.append(HotLink(fabric.link_name(link), role, sent * WORD, wait, ratio, busy, jobs_of_link))
+    return sorted(hot, key=lambda hot_link: (-(hot_link.wait_ticks or 0), -hot_link.sent_bytes, hot_link.link))
 
 
 def without_speed(wiring: Wiring) -> set[tuple[str, int]]:
@@ -122,19 +122,24 @@ def roots(ports: Iterable[Located], fabric: Fabric, jobs: Mapping[str, Allocatio
     The time stalled is not in the counters: ``PortXmitWait`` has ticks of unknown length, taken as the time of a word.
     """
     links = fabric.links
-    usual, hot, found = usual_bandwidth(links), {}, []
+    usual, hot, ports_of_links = usual_bandwidth(links), {}, []
     ends = [[_vertex(host, switch) for host, switch in zip(*sides, strict=True)] for sides in _sides(links)]
     number = {fabric.link_name(link): link for link in range(len(usual))}
-    for one in hot_links(ports, fabric, jobs, seconds):
-        link = number[one.link]
-        stalled = (one.utilisation or 0.0) * (one.wait_per_word or 0.0)
-        hot[link] = one
-        found.append(
+    for hot_link in hot_links(ports, fabric, jobs, seconds):
+        link = number[hot_link.link]
+        stalled = (hot_link.utilisation or 0.0) * (hot_link.wait_per_word or 0.0)
+        hot[link] = hot_link
+        ports_of_links.append(
             Port(
-                link, ends[0][link], ends[1][link], one.utilisation or 0.0, stalled, (one.utilisation or 0.0) + stalled
+                link,
+                ends[0][link],
+                ends[1][link],
+                hot_link.utilisation or 0.0,
+                stalled,
+                (hot_link.utilisation or 0.0) + stalled,
             )
         )
-    made = trees(found)
+    made = trees(ports_of_links)
     return [
         Root(
             link=hot[link].link,

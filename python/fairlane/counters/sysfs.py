@@ -76,15 +76,15 @@ def read_sysfs(text: str, file: Path) -> Reading:
             if of_device["file"] == "node_guid":
                 guids[of_device["host"] or "", of_device["device"]] = _guid(of_device["value"])
             continue
-        found = _LINE.fullmatch(line)
-        if found is None:
+        match = _LINE.fullmatch(line)
+        if match is None:
             if line and (what := added_by_paste(line, "grep")):
                 skipped.add(what, number)
             elif line:
                 problems.append(Problem.of_file(file, f"not a line PATH:VALUE: {line[:60]!r}", number))
             continue
-        port = ports.setdefault((found["host"] or "", found["device"], int(found["port"])), _Port(number))
-        problem = _add(port, found["file"], found["value"].strip())
+        port = ports.setdefault((match["host"] or "", match["device"], int(match["port"])), _Port(number))
+        problem = _add(port, match["file"], match["value"].strip())
         if problem:
             problems.append(Problem.of_file(file, f"{problem}: {line[:80]!r}", number))
     if problems:

@@ -53,13 +53,13 @@ def checks() -> Iterator[Check]:
 def python() -> Check:
     """The interpreter."""
     version = platform.python_version()
-    found = f"{version}, {platform.python_implementation()}, {sys.executable}"
+    description = f"{version}, {platform.python_implementation()}, {sys.executable}"
     libc = " ".join(platform.libc_ver())
     data = {"version": version, "executable": sys.executable, "platform": platform.platform(), "libc": libc}
     if sys.version_info < PYTHON:
         needed = ".".join(map(str, PYTHON))
-        return Check("Python", Status.BROKEN, found, todo=f"install Python {needed} or later", data=data)
-    return Check("Python", Status.OK, found, data=data)
+        return Check("Python", Status.BROKEN, description, todo=f"install Python {needed} or later", data=data)
+    return Check("Python", Status.OK, description, data=data)
 
 
 def package() -> Check:
@@ -78,23 +78,23 @@ def core() -> Check:
     """The compiled simulator: whether it can be loaded, how it was built, and for which CPU."""
     again = "install the wheel again; in a source tree: make build"
     try:
-        found = dict(ask("build_info"))
+        info = dict(ask("build_info"))
     except ChildError as error:
         return Check("core", Status.BROKEN, f"cannot be loaded: {error}", todo=again)
-    release = found["opt_level"] in ("2", "3", "s", "z") and not found["debug_assertions"]
-    kind = "release build" if release else f"debug build (opt-level {found['opt_level']})"
-    text = f"{found['version']}, {kind}, {found['target']}, {found['compiler'].partition(' (')[0]}"
-    absent = sorted(set(found["cpu_features"]) - cpu_features()) if cpu_features() else []
+    release = info["opt_level"] in ("2", "3", "s", "z") and not info["debug_assertions"]
+    kind = "release build" if release else f"debug build (opt-level {info['opt_level']})"
+    text = f"{info['version']}, {kind}, {info['target']}, {info['compiler'].partition(' (')[0]}"
+    absent = sorted(set(info["cpu_features"]) - cpu_features()) if cpu_features() else []
     version = _version("fairlane")
     if absent:
-        words = f"{text}; built for CPU features that this machine does not have: {', '.join(absent)}"
-        return Check("core", Status.BROKEN, words, todo="build it without -C target-cpu", data=found)
-    if version is not None and version != found["version"]:
-        words = f"{text}; the package is {version}"
-        return Check("core", Status.BROKEN, words, todo=again, data=found)
+        message = f"{text}; built for CPU features that this machine does not have: {', '.join(absent)}"
+        return Check("core", Status.BROKEN, message, todo="build it without -C target-cpu", data=info)
+    if version is not None and version != info["version"]:
+        message = f"{text}; the package is {version}"
+        return Check("core", Status.BROKEN, message, todo=again, data=info)
     if not release:
-        return Check("core", Status.WARNING, f"{text}: many times slower", todo="make build", data=found)
-    return Check("core", Status.OK, text, data=found)
+        return Check("core", Status.WARNING, f"{text}: many times slower", todo="make build", data=info)
+    return Check("core", Status.OK, text, data=info)
 
 
 def cpu_features() -> set[str]:
@@ -118,9 +118,9 @@ def libraries() -> Iterator[Check]:
         version = _version(requirement.name)
         data[requirement.name] = version
         if version is None or not requirement.specifier.contains(version, prereleases=True):
-            found = f"{version or 'not installed'}; needed: {requirement.specifier}"
+            description = f"{version or 'not installed'}; needed: {requirement.specifier}"
             todo = f'pip install "{requirement.name}{requirement.specifier}"'
-            wrong.append(Check(requirement.name, Status.BROKEN, found, todo=todo))
+            wrong.append(Check(requirement.name, Status.BROKEN, description, todo=todo))
     yield from wrong
     if data:
         good = len(data) - len(wrong)
@@ -132,15 +132,19 @@ def extras() -> Iterator[Check]:
     """Libraries of the extras."""
     for extra in EXTRAS:
         needed = list(_requirements(extra))
-        versions = {one.name: _version(one.name) for one in needed}
-        absent = [one.name for one in needed if versions[one.name] is None]
-        old = [one for one in needed if one.name not in absent and not one.specifier.contains(versions[one.name] or "")]
+        versions = {requirement.name: _version(requirement.name) for requirement in needed}
+        absent = [requirement.name for requirement in needed if versions[requirement.name] is None]
+        old = [
+            requirement
+            for requirement in needed
+            if requirement.name not in absent and not requirement.specifier.contains(versions[requirement.name] or "")
+        ]
         status = Status.MISSING if absent or old else Status.OK
-        words = [f"{name} {version}" for name, version in versions.items() if version]
-        words += [f"{name} is not installed" for name in absent]
-        words += [f"{one.name} is too old, needed: {one.specifier}" for one in old]
+        lines = [f"{name} {version}" for name, version in versions.items() if version]
+        lines += [f"{name} is not installed" for name in absent]
+        lines += [f"{requirement.name} is too old, needed: {requirement.specifier}" for requirement in old]
         todo = f'pip install "fairlane[{extra}]"' if absent or old else ""
-        yield Check(f"extra {extra}", status, listed(words), BY_EXTRA[extra], todo, versions)
+        yield Check(f"extra {extra}", status, listed(lines), BY_EXTRA[extra], todo, versions)
 
 
 def figures() -> Check:
@@ -156,26 +160,26 @@ def figures() -> Check:
         words = f"Matplotlib does not draw: {' '.join(str(error).split())[:200]}"
         todo = "unset MPLBACKEND, or pip install --force-reinstall matplotlib"
         return Check("figures", Status.BROKEN, words, commands, todo)
-    found = f"Matplotlib {matplotlib.__version__}, backend: {backend}"
-    return Check("figures", Status.OK, found, commands, data={"backend": str(backend)})
+    description = f"Matplotlib {matplotlib.__version__}, backend: {backend}"
+    return Check("figures", Status.OK, description, commands, data={"backend": str(backend)})
 
 
 def simulation() -> Check:
     """A small simulation, whose digest is the same on every platform."""
     name = "simulation"
     try:
-        found = dict(ask("simulate"))
+        result = dict(ask("simulate"))
     except ChildError as error:
         return Check(name, Status.BROKEN, f"does not run: {error}", todo="report it with the output of --json")
     expected = expected_digest()
-    data = {**found, "expected": expected}
-    if found["digest"] != expected:
-        words = f"digest {found['digest'][:16]}, expected {expected[:16]}: results differ from those of this version"
-        return Check(name, Status.BROKEN, words, todo="report it with the output of --json", data=data)
-    speed = found["packet_hops"] / max(found["seconds"], 1e-9) / 1e6
-    hops = f"{found['packet_hops']:,} packet-hops in {wall_time(found['seconds'])}"
-    words = f"digest as expected; {hops}, {speed:.1f} M/s"
-    return Check(name, Status.OK, words, data=data)
+    data = {**result, "expected": expected}
+    if result["digest"] != expected:
+        message = f"digest {result['digest'][:16]}, expected {expected[:16]}: results differ from those of this version"
+        return Check(name, Status.BROKEN, message, todo="report it with the output of --json", data=data)
+    speed = result["packet_hops"] / max(result["seconds"], 1e-9) / 1e6
+    hops = f"{result['packet_hops']:,} packet-hops in {wall_time(result['seconds'])}"
+    message = f"digest as expected; {hops}, {speed:.1f} M/s"
+    return Check(name, Status.OK, message, data=data)
 
 
 def _version(name: str) -> str | None:
@@ -193,13 +197,13 @@ def _requirements(extra: str = "") -> Iterator[Requirement]:
         return
     for line in lines:
         try:
-            found = Requirement(line)
+            requirement = Requirement(line)
         except InvalidRequirement:
             continue
-        marker = found.marker
+        marker = requirement.marker
         always = marker is None or marker.evaluate({"extra": ""})
         if always if not extra else (not always and marker is not None and marker.evaluate({"extra": extra})):
-            yield found
+            yield requirement
 
 
 _CHILD = "import sys; from fairlane.doctor.installation import {function}; sys.stdout.write({function}())"

@@ -50,11 +50,11 @@ def memory() -> Check:
     usable, available = machine_memory(), _available()
     data = {"usable": usable, "available": available}
     least = usable if available is None else min(usable, available)
-    words = f"{data_size(usable)} usable" + ("" if available is None else f", {data_size(available)} free")
+    message = f"{data_size(usable)} usable" + ("" if available is None else f", {data_size(available)} free")
     if least < LITTLE_MEMORY:
         todo = "stop other programs, or raise the limit of the batch job or container"
-        return Check("memory", Status.WARNING, f"{words}: enough for small fabrics only", todo=todo, data=data)
-    return Check("memory", Status.OK, words, data=data)
+        return Check("memory", Status.WARNING, f"{message}: enough for small fabrics only", todo=todo, data=data)
+    return Check("memory", Status.OK, message, data=data)
 
 
 def folders() -> Iterator[Check]:
@@ -68,21 +68,21 @@ def folders() -> Iterator[Check]:
 
 def _folder(name: str, path: Path, commands: str) -> Check:
     """Whether a folder, or the nearest one above it that exists, can be written."""
-    place = next(one for one in (path, *path.parents) if one.exists())
+    place = next(parent for parent in (path, *path.parents) if parent.exists())
     data = {"folder": str(path)}
     try:
         with tempfile.TemporaryFile(dir=place):
             pass
         free = shutil.disk_usage(place).free
     except OSError as error:
-        words = f"{path}: cannot be written: {error.strerror}"
+        message = f"{path}: cannot be written: {error.strerror}"
         hint = {"cache": "set XDG_CACHE_HOME to a folder", "temporary files": "set TMPDIR to a folder"}
         todo = f"{hint.get(name, 'use --out with a folder')} that can be written"
-        return Check(name, Status.WARNING, words, commands, todo, data)
-    words = f"{path}: {data_size(free)} free"
+        return Check(name, Status.WARNING, message, commands, todo, data)
+    message = f"{path}: {data_size(free)} free"
     if free < LITTLE_SPACE:
-        return Check(name, Status.WARNING, words, commands, "make room", data)
-    return Check(name, Status.OK, words, commands, data=data)
+        return Check(name, Status.WARNING, message, commands, "make room", data)
+    return Check(name, Status.OK, message, commands, data=data)
 
 
 def _available() -> int | None:
@@ -122,19 +122,19 @@ class Program:
 
 def _needed() -> dict[str, Program]:
     """The programs of the simulated subnet and of the testbed, and those of Slurm and of the project's benchmark."""
-    found = {name: Program(package, _SUBNET) for name, package in subnet.PACKAGES.items()}
+    programs = {name: Program(package, _SUBNET) for name, package in subnet.PACKAGES.items()}
     for name, package in testbed.PACKAGES.items():
-        known = found.get(name)
-        found[name] = Program(package, f"{known.commands}, {_TESTBED}" if known else _TESTBED)
+        known = programs.get(name)
+        programs[name] = Program(package, f"{known.commands}, {_TESTBED}" if known else _TESTBED)
     for name in ("tc", "ip"):
-        found[name] = Program(found[name].package, f"{_TESTBED}, {_AGENT} (backend linux)", ("-V",))
-    found["ibsim"] = Program(found["ibsim"].package, _SUBNET, ("-V",))
+        programs[name] = Program(programs[name].package, f"{_TESTBED}, {_AGENT} (backend linux)", ("-V",))
+    programs["ibsim"] = Program(programs["ibsim"].package, _SUBNET, ("-V",))
     for name in ("ibnetdiscover", "saquery"):
-        found[name] = Program("infiniband-diags", f"{_AGENT} (backend opensm)")
-    found["squeue"] = Program("slurm-client", _AGENT)
-    found["sbatch"] = Program("slurm-client", "study on Slurm")
-    found["valgrind"] = Program("valgrind", "make bench-instructions")
-    return found
+        programs[name] = Program("infiniband-diags", f"{_AGENT} (backend opensm)")
+    programs["squeue"] = Program("slurm-client", _AGENT)
+    programs["sbatch"] = Program("slurm-client", "study on Slurm")
+    programs["valgrind"] = Program("valgrind", "make bench-instructions")
+    return programs
 
 
 PROGRAMS: Mapping[str, Program] = _needed()
@@ -160,12 +160,12 @@ def check(name: str, program: Program) -> Check:
     try:
         version = _version([path, *program.version])
     except NoClusterError:
-        words = f"{path}: no Slurm cluster is configured on this machine"
+        message = f"{path}: no Slurm cluster is configured on this machine"
         todo = "use a machine of the cluster, or set SLURM_CONF to its slurm.conf"
-        return Check(name, Status.MISSING, words, program.commands, todo, data)
+        return Check(name, Status.MISSING, message, program.commands, todo, data)
     except ProgramError as error:
-        words = f"{path}: {error}"
-        return Check(name, Status.WARNING, words, program.commands, "check its configuration", data)
+        message = f"{path}: {error}"
+        return Check(name, Status.WARNING, message, program.commands, "check its configuration", data)
     return Check(name, Status.OK, f"{version}, {path}", program.commands, data={**data, "version": version})
 
 
@@ -197,8 +197,8 @@ def namespaces() -> Check:
     try:
         call(["unshare", "--net", "true"], _TIMEOUT_S, ProgramError)
     except ProgramError as error:
-        words = f"not allowed: {str(error).rpartition(': ')[2]}"
-        return Check(name, Status.MISSING, words, commands, "run as root (CAP_SYS_ADMIN and CAP_NET_ADMIN)")
+        message = f"not allowed: {str(error).rpartition(': ')[2]}"
+        return Check(name, Status.MISSING, message, commands, "run as root (CAP_SYS_ADMIN and CAP_NET_ADMIN)")
     return Check(name, Status.OK, "allowed", commands)
 
 
@@ -226,8 +226,8 @@ def _version(command: list[str]) -> str:
         raise ProgramError(f"cannot be started: {error.strerror}") from None
     number = r"(\d+(?:\.\d+)+[^\s,;)]*)"
     name = re.escape(Path(command[0]).name)
-    if found := re.search(rf"^(?:\S*/)?{name} {number}" if done.returncode else number, done.stdout, re.MULTILINE):
-        return found[1]
+    if match := re.search(rf"^(?:\S*/)?{name} {number}" if done.returncode else number, done.stdout, re.MULTILINE):
+        return match[1]
     if _UNCONFIGURED.search(done.stdout):
         raise NoClusterError
     if done.returncode:
@@ -241,22 +241,22 @@ def folder_checks(folder: Path) -> Iterator[Check]:
     yield from _checks(folder, examine(folder))
 
 
-def _checks(folder: Path, found: Examined) -> Iterator[Check]:
+def _checks(folder: Path, examined: Examined) -> Iterator[Check]:
     from importlib.metadata import version
 
     here = version("fairlane")
-    data = {"kind": found.kind, "version": found.version, "schema_version": found.schema_version}
-    words = f"a {found.kind}, written by fairlane {found.version}, schema_version {found.schema_version}"
-    if found.version != here:
+    data = {"kind": examined.kind, "version": examined.version, "schema_version": examined.schema_version}
+    message = f"a {examined.kind}, written by fairlane {examined.version}, schema_version {examined.schema_version}"
+    if examined.version != here:
         todo = f"to compare numbers, simulate it again with fairlane {here}"
-        yield Check("results", Status.WARNING, words, todo=todo, data=data)
+        yield Check("results", Status.WARNING, message, todo=todo, data=data)
     else:
-        yield Check("results", Status.OK, words, data=data)
-    for problem in found.problems:
+        yield Check("results", Status.OK, message, data=data)
+    for problem in examined.problems:
         yield Check("file", Status.BROKEN, problem, todo="simulate it again")
-    if not found.problems:
-        yield Check("files", Status.OK, f"{found.files} files are as they were written")
-    if found.kind == "run" and not found.problems:
+    if not examined.problems:
+        yield Check("files", Status.OK, f"{examined.files} files are as they were written")
+    if examined.kind == "run" and not examined.problems:
         yield _readable(folder)
 
 
@@ -267,7 +267,7 @@ def _readable(folder: Path) -> Check:
         meta = load_run(folder).meta
     except ResultsError as error:
         return Check("run", Status.BROKEN, str(error), todo="simulate it again")
-    words = f"scenario {meta.scenario}, seed {meta.seed}, digest {meta.digest}"
+    message = f"scenario {meta.scenario}, seed {meta.seed}, digest {meta.digest}"
     status, todo = (Status.WARNING, "it was interrupted: simulate it again") if meta.partial else (Status.OK, "")
     data = {"scenario": meta.scenario, "seed": meta.seed, "digest": meta.digest, "partial": meta.partial}
-    return Check("run", status, words, todo=todo, data=data)
+    return Check("run", status, message, todo=todo, data=data)

@@ -16,15 +16,15 @@ def view(sections: Sequence[Section]) -> View:
         Column("found; what to do", _found, left=True, wrap=True),
         Column("needed by", "needed_by", left=True, wrap=True),
     ]
-    broken = [check.name for one in sections for check in one.checks if check.status is Status.BROKEN]
+    broken = [check.name for section in sections for check in section.checks if check.status is Status.BROKEN]
     return View(
         title="Installation of fairlane",
         headline=f"Broken: {', '.join(broken)}." if broken else "All that is required works.",
         facts=(),
         parts=[
-            Table(shown, rows, one.title, sentence=f"{plural(len(rows), 'check')}.")
-            for one in sections
-            if (rows := [vars(check) for check in one.checks])
+            Table(shown, rows, section.title, sentence=f"{plural(len(rows), 'check')}.")
+            for section in sections
+            if (rows := [vars(check) for check in section.checks])
         ],
     )
 

@@ -93,8 +93,8 @@ def totals(engine: Engine) -> dict[str, int]:
 
 def marks(engine: Engine) -> pl.DataFrame:
     """When each rank marked each iteration (from 1), where that is kept: job, rank, iteration, at, elapsed (ps)."""
-    found = frame(engine.table("marks"))
-    return found.select("job", "rank", pl.col("iteration") + 1, pl.col("time").alias("at"), "elapsed")
+    table = frame(engine.table("marks"))
+    return table.select("job", "rank", pl.col("iteration") + 1, pl.col("time").alias("at"), "elapsed")
 
 
 def timed(engine: Engine, job: int) -> bool:
@@ -165,6 +165,6 @@ class Iterations:
             return True
         if fastest - fastest_then > STANDSTILL:
             slow, fast = ranks.index(done), ranks.index(fastest)
-            words = f"rank {slow} stands still after {plural(done, 'iteration')} while rank {fast} goes on"
-            raise RunError(f"job {self.jobs[job]}, {words}: does it wait for what never comes?", slug="stuck")
+            message = f"rank {slow} stands still after {plural(done, 'iteration')} while rank {fast} goes on"
+            raise RunError(f"job {self.jobs[job]}, {message}: does it wait for what never comes?", slug="stuck")
         return False

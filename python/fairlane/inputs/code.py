@@ -52,17 +52,17 @@ def asking(ask: Callable[[Code], bool]) -> AbstractContextManager[None]:
 @contextmanager
 def listing() -> Iterator[list[Code]]:
     """Within, code that is not permitted is noted in the list instead of refused, and does not run."""
-    found: list[Code] = []
-    with override(_listed, found):
-        yield found
+    codes: list[Code] = []
+    with override(_listed, codes):
+        yield codes
 
 
 def may_run(code: Code, value: str) -> bool:
     """Whether code runs now; False where it is only listed. Raises ``Problems`` if it is not permitted."""
     folder = _results_around(code.file)
     if folder is not None:
-        words = f"is code in the folder of results {str(folder)!r}, where none runs"
-        raise Problems(Problem("", words, value, "a file outside"))
+        message = f"is code in the folder of results {str(folder)!r}, where none runs"
+        raise Problems(Problem("", message, value, "a file outside"))
     if _permitted():
         return True
     listed = _listed.get()

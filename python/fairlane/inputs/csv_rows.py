@@ -59,8 +59,8 @@ class Row(dict[str, str]):
         except ValueError:
             value = -1.0
         if not (isfinite(value) and 0 <= value < LONGEST_S and (value or zero)) or text.startswith("-"):
-            words = "not a valid time" if zero else "not a time above zero"
-            raise ScenarioError(self.problem(column, words, "seconds, as 0.000012"))
+            message = "not a valid time" if zero else "not a time above zero"
+            raise ScenarioError(self.problem(column, message, "seconds, as 0.000012"))
         return value
 
     def seconds_if_given(self, column: str) -> float | None:
@@ -91,26 +91,26 @@ def rows_of(
     header = _cells(names, file, first)
     known = [*required, *optional]
     problems = [Problem(name, "duplicate column") for name in dict.fromkeys(header) if header.count(name) > 1]
-    units = {found[1]: name for name in known if (found := _UNIT.fullmatch(name))}
+    units = {match[1]: name for name in known if (match := _UNIT.fullmatch(name))}
     rest = [name for name in header if name not in known]
     missing = [name for name in required if name not in header]
     for name in rest:
-        if (found := _UNIT.fullmatch(name)) and (meant := units.get(found[1])) and meant not in header:
+        if (match := _UNIT.fullmatch(name)) and (meant := units.get(match[1])) and meant not in header:
             problems.append(Problem(name, "is in another unit", allowed=meant))
-            missing = [one for one in missing if one != meant]
+            missing = [name_of for name_of in missing if name_of != meant]
         elif not others:
             problems.append(Problem.unknown(name, "column", name, known))
     if missing:
         more = f", and the file has {', '.join(rest)[:200]}" if others and rest else ""
-        words = f"missing column{more}" if header else "the file is empty"
-        problems.append(Problem(", ".join(missing) if header else "", words, allowed=", ".join(known)))
+        message = f"missing column{more}" if header else "the file is empty"
+        problems.append(Problem(", ".join(missing) if header else "", message, allowed=", ".join(known)))
     if problems:
         raise ScenarioError(problem.at(str(file), first) for problem in problems)
     for number, line in lines:
         cells = _cells(line, file, number)
         if len(cells) != len(header):
-            words = f"has {len(cells)} cells, and the header {len(header)}: is the file cut off?"
-            raise ScenarioError(Problem.of_file(file, words, number))
+            message = f"has {len(cells)} cells, and the header {len(header)}: is the file cut off?"
+            raise ScenarioError(Problem.of_file(file, message, number))
         yield Row(zip(header, cells, strict=True), file, number)
 
 

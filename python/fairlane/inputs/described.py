@@ -78,7 +78,7 @@ def plain_type(schema: Schema) -> str:
     """The type of a value whose schema is neither a reference nor a union."""
     kind = schema.get("type", "any value")
     if isinstance(kind, list):
-        return " or ".join(plain_type({**schema, "type": one}) for one in kind if one != "null")
+        return " or ".join(plain_type({**schema, "type": type_name}) for type_name in kind if type_name != "null")
     if kind == "array":
         items = schema.get("prefixItems")
         inner = ", ".join(type_of(item) for item in items) if items else type_of(schema.get("items", {}))
@@ -90,7 +90,7 @@ def plain_type(schema: Schema) -> str:
 
 def limits(schema: Schema) -> str:
     """The range of a value in words, with a leading comma, or nothing."""
-    words = {
+    templates = {
         "minimum": "at least {}",
         "exclusiveMinimum": "above {}",
         "maximum": "at most {}",
@@ -99,7 +99,7 @@ def limits(schema: Schema) -> str:
         "maxItems": "at most {} of them",
         "pattern": "like `{}`",
     }
-    return "".join(", " + text.format(schema[key]) for key, text in words.items() if key in schema)
+    return "".join(", " + text.format(schema[key]) for key, text in templates.items() if key in schema)
 
 
 def default_of(schema: Schema) -> str:

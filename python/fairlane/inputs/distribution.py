@@ -52,8 +52,8 @@ class Distribution:
         if self.constant is not None:
             return self.constant
         low, high = float(self.law.cdf(self.minimum)), float(self.law.cdf(self.maximum))
-        found = float(self.law.ppf(low + share * (high - low)))
-        return min(max(found, self.minimum), self.maximum)
+        value = float(self.law.ppf(low + share * (high - low)))
+        return min(max(value, self.minimum), self.maximum)
 
     def written(self, value: float, *, whole: bool = True) -> str | int | float:
         """A value as a file would give it."""
@@ -86,17 +86,19 @@ def distribution(given: Any, kinds: Sequence[Kind] = (DURATION, SIZE)) -> Distri
         if key != NAME
     }
     bounds = {f"{key}imum": values.pop(key) for key in _BOUNDS if key in values}
-    found = Distribution(dict(given), kind, None, law(**values), **bounds)
-    _check(found)
-    return found
+    read = Distribution(dict(given), kind, None, law(**values), **bounds)
+    _check(read)
+    return read
 
 
-def _check(found: Distribution) -> None:
-    low, high = (float(found.law.cdf(bound)) for bound in (found.minimum, found.maximum))
-    if isnan(low + high + float(found.law.median())):
-        raise Problems(Problem("", f"parameters that {found.given[NAME]} does not have", str(found.given)))
+def _check(distribution: Distribution) -> None:
+    low, high = (float(distribution.law.cdf(bound)) for bound in (distribution.minimum, distribution.maximum))
+    if isnan(low + high + float(distribution.law.median())):
+        raise Problems(
+            Problem("", f"parameters that {distribution.given[NAME]} does not have", str(distribution.given))
+        )
     if low >= high:
-        raise Problems(Problem("min", "nothing lies between min and max", found.given.get("min")))
+        raise Problems(Problem("min", "nothing lies between min and max", distribution.given.get("min")))
 
 
 def _law(given: Mapping[str, Any]) -> Any:
@@ -154,7 +156,7 @@ def _field(kinds: Sequence[Kind], example: Any) -> tuple[Any, ...]:
     table = {"type": "object", "properties": {NAME: {"type": "string"}}, "required": [NAME]}
     return (
         PlainValidator(lambda given: distribution(given, kinds)),
-        PlainSerializer(lambda found: found.given),
+        PlainSerializer(lambda value: value.given),
         WithJsonSchema({"anyOf": [plain, table], "examples": [example]}),
     )
 

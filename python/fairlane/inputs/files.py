@@ -51,10 +51,10 @@ class NestingError(ValueError):
 def read_bytes(path: Path, most: int = MOST_TEXT) -> bytes:
     """The content of a file. Raises ``OSError``, in words also where it has more than ``most`` bytes."""
     with path.open("rb") as file:
-        found = file.read(most + 1)
-    if len(found) > most:
+        content = file.read(most + 1)
+    if len(content) > most:
         raise OSError(errno.EINVAL, f"it has more than {data_size(most)}", str(path))
-    return found
+    return content
 
 
 def read_text(path: Path, most: int = MOST_TEXT, encoding: str = "utf-8") -> str:
@@ -91,8 +91,8 @@ def reading(file: Path) -> Iterator[None]:
         problem = Problem.of_file(file, str(error))
     except tomllib.TOMLDecodeError as error:
         place = re.search(r"\(at line (\d+), column \d+\)", str(error))
-        words = re.sub(r" \(at [^)]*\)", "", str(error))
-        problem = Problem.of_file(file, f"not valid TOML: {words}", int(place[1]) if place else None)
+        reason = re.sub(r" \(at [^)]*\)", "", str(error))
+        problem = Problem.of_file(file, f"not valid TOML: {reason}", int(place[1]) if place else None)
     except json.JSONDecodeError as error:
         problem = Problem.of_file(file, f"not valid JSON: {error.msg}", error.lineno)
     else:
@@ -103,29 +103,29 @@ def reading(file: Path) -> Iterator[None]:
 def parse_toml(text: str) -> dict[str, Any]:
     """TOML as data. Raises ``TOMLDecodeError``, and ``NestingError`` where it is nested too deep."""
     try:
-        found = tomllib.loads(text)
+        document = tomllib.loads(text)
     except RecursionError:
         raise NestingError from None
     except tomllib.TOMLDecodeError:
         raise
     except ValueError as error:  # as of an integer with thousands of digits
         raise tomllib.TOMLDecodeError(str(error)) from None
-    _check_depth(found)
-    return found
+    _check_depth(document)
+    return document
 
 
 def parse_json(text: str | bytes) -> Any:
     """JSON as data. Raises ``JSONDecodeError``, and ``NestingError`` where it is nested too deep."""
     try:
-        found = json.loads(text)
+        document = json.loads(text)
     except RecursionError:
         raise NestingError from None
     except json.JSONDecodeError:
         raise
     except ValueError as error:  # as of an integer with thousands of digits, or bytes that are no text
         raise json.JSONDecodeError(str(error), "", 0) from None
-    _check_depth(found)
-    return found
+    _check_depth(document)
+    return document
 
 
 def _check_depth(data: Any) -> None:
@@ -195,8 +195,8 @@ def load_sealed(path: Path) -> tuple[dict[str, Any], Problem | None]:
     given = data.pop(CHECKSUM, None)
     if given == checksum(data):
         return data, None
-    words = "missing" if given is None else "is not that of the file"
-    message = f"{words}: the file has changed since it was written; make it again"
+    difference = "missing" if given is None else "is not that of the file"
+    message = f"{difference}: the file has changed since it was written; make it again"
     return data, Problem(CHECKSUM, message, file=str(path))
 
 
@@ -212,13 +212,13 @@ def read_unpacked(path: Path) -> bytes:
         return raw
     reader = LZMADecompressor(FORMAT_XZ, memlimit=_XZ_MEMORY)
     try:
-        found = reader.decompress(raw, _LARGEST)
+        content = reader.decompress(raw, _LARGEST)
     except LZMAError as error:
         raise ScenarioError(Problem.of_file(path, f"is damaged: {error}")) from None
     if not reader.eof:
-        words = "is cut off" if reader.needs_input else f"expands to more than {_LARGEST >> 20} MiB"
-        raise ScenarioError(Problem.of_file(path, words))
-    return found
+        message = "is cut off" if reader.needs_input else f"expands to more than {_LARGEST >> 20} MiB"
+        raise ScenarioError(Problem.of_file(path, message))
+    return content
 
 
 def encoding_of(raw: bytes) -> str:

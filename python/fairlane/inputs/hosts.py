@@ -23,18 +23,18 @@ def read_hosts(given: Any) -> Any:
     if given is None:
         return None
     whole = isinstance(given, list | tuple)
-    found: list[Host] = []
+    hosts: list[Host] = []
     problems = []
-    for at, one in enumerate(given if whole else [given]):
+    for at, item in enumerate(given if whole else [given]):
         try:
-            found += _hosts(one)
+            hosts += _hosts(item)
         except ValueError as error:
-            problems.append(Problem(f"[{at}]" if whole else "", str(error), one, _ALLOWED))
-    if not problems and not found:
+            problems.append(Problem(f"[{at}]" if whole else "", str(error), item, _ALLOWED))
+    if not problems and not hosts:
         problems = [Problem("", "names no host", given, _ALLOWED)]
     if problems:
         raise Problems(*problems)
-    return tuple(found)
+    return tuple(hosts)
 
 
 HostsField = Annotated[
@@ -49,39 +49,39 @@ def host_numbers(hosts: Sequence[Host], names: Sequence[str]) -> list[int]:
     A name is one of the fabric's, or what it is called for Slurm. Digits that are no name are a number.
     """
     numbers: dict[str, int] | None = None
-    found, problems, unknown = [], [], []
-    for one in hosts:
-        if isinstance(one, str):
+    chosen, problems, unknown = [], [], []
+    for host in hosts:
+        if isinstance(host, str):
             numbers = numbers or _numbers(tuple(names))
-            number = numbers.get(one, int(one) if re.fullmatch(r"0|[1-9][0-9]{0,9}", one) else None)
+            number = numbers.get(host, int(host) if re.fullmatch(r"0|[1-9][0-9]{0,9}", host) else None)
         else:
-            number = one
+            number = host
         if number is None:
-            unknown.append(str(one))
+            unknown.append(str(host))
         elif number < len(names):
-            found.append(number)
+            chosen.append(number)
         else:
             problems.append(Problem("", f"there is no host {number}", allowed=f"0 to {len(names) - 1}"))
     there = f"the {len(names)} hosts of the fabric: {shortened(names, 60)}" if unknown else ""
     if len(unknown) > _ONE_BY_ONE:
-        words = f"the fabric has no hosts with these {len(unknown)} names"
-        problems.append(Problem("", words, shortened(unknown, 60), there, nearest(unknown[0], names)))
+        message = f"the fabric has no hosts with these {len(unknown)} names"
+        problems.append(Problem("", message, shortened(unknown, 60), there, nearest(unknown[0], names)))
     else:
-        words = "the fabric has no host with this name"
-        problems += [Problem("", words, one, there, nearest(one, names)) for one in unknown]
+        message = "the fabric has no host with this name"
+        problems += [Problem("", message, host, there, nearest(host, names)) for host in unknown]
     if problems:
         raise Problems(*problems)
-    return found
+    return chosen
 
 
-def _hosts(one: Any) -> Iterator[Host]:
-    if isinstance(one, str):
+def _hosts(item: Any) -> Iterator[Host]:
+    if isinstance(item, str):
         # A fabric's own name may have blanks and commas, which Slurm's lists have not.
-        yield from members(one) if "[" in one or not one.strip() or is_list(one) else [one]
-    elif isinstance(one, int) and not isinstance(one, bool):
-        if one < 0:
+        yield from members(item) if "[" in item or not item.strip() or is_list(item) else [item]
+    elif isinstance(item, int) and not isinstance(item, bool):
+        if item < 0:
             raise ValueError("hosts are numbered from 0")
-        yield one
+        yield item
     else:
         raise ValueError("is no host")
 

@@ -95,12 +95,12 @@ def resolve_parameters(entry: Entry, given: Mapping[str, Any], other_keys: Colle
 
 def _with_files(schema: Schema, given: Mapping[str, Any]) -> dict[str, Any]:
     """``given`` with the parameters that files hold; those given next to the file replace them."""
-    found = dict(given)
+    merged = dict(given)
     for key, inner in schema.get("properties", {}).items():
-        if inner.get("x-parameters-of-file") and isinstance(found.get(key), str):
-            of_file = {name: value for name, value in _file(key, found[key]).items() if name != NODES}
-            found = {**of_file, **{name: value for name, value in found.items() if name != key}}
-    return found
+        if inner.get("x-parameters-of-file") and isinstance(merged.get(key), str):
+            of_file = {name: value for name, value in _file(key, merged[key]).items() if name != NODES}
+            merged = {**of_file, **{name: value for name, value in merged.items() if name != key}}
+    return merged
 
 
 def _file(key: str, name: str) -> dict[str, Any]:
@@ -110,9 +110,9 @@ def _file(key: str, name: str) -> dict[str, Any]:
     except OSError as error:
         raise Problems(Problem(key, f"cannot be read: {error.strerror}", str(path))) from None
     except json.JSONDecodeError as error:
-        words = f"not valid JSON: {error.msg}"
+        message = f"not valid JSON: {error.msg}"
         allowed = "a file that fairlane fabric import wrote, from what ibnetdiscover prints or a CSV list of links"
-        raise Problems(Problem.of_file(path, words, error.lineno, allowed=allowed)) from None
+        raise Problems(Problem.of_file(path, message, error.lineno, allowed=allowed)) from None
     except UnicodeDecodeError as error:
         raise Problems(Problem.of_file(path, f"is not UTF-8: {error.reason}")) from None
     except NestingError as error:
@@ -141,8 +141,8 @@ def _kind(schema: Schema, root: Schema) -> Kind | None:
     for word in (inner.get("x-unit"), inner.get("format"), type_name):
         if word in _KINDS:
             return _KINDS[word]
-    found = (_kind(choice, root) for choice in (*inner.get("anyOf", ()), *inner.get("allOf", ())))
-    return next((kind for kind in found if kind), None)
+    kinds = (_kind(choice, root) for choice in (*inner.get("anyOf", ()), *inner.get("allOf", ())))
+    return next((kind for kind in kinds if kind), None)
 
 
 def _convert(schema: Any, value: Any, path: str, root: Schema, problems: list[Problem]) -> Any:
@@ -186,8 +186,8 @@ def _judge(schema: Schema, resolved: Any, given: Mapping[str, Any], other_keys: 
         elif error.validator == "type" and not path.endswith("]"):
             asked, _ = _deref(error.schema, schema)
             kinds = " or ".join(_TYPES.get(kind, kind) for kind in _listed(error.validator_value))
-            words = ". ".join(filter(None, (kinds, asked.get("description"))))
-            yield Problem(path, "of another type", _at(given, list(error.absolute_path)), words)
+            message = ". ".join(filter(None, (kinds, asked.get("description"))))
+            yield Problem(path, "of another type", _at(given, list(error.absolute_path)), message)
         else:
             value = _at(given, list(error.absolute_path))
             names = _names(error.schema, schema)
@@ -204,14 +204,14 @@ def _listed(value: Any) -> list[str]:
 def _names(schema: Any, root: Schema) -> list[str]:
     """The names among which a schema lets one choose, if it does."""
     inner, _ = _deref(schema, root)
-    own = [*inner.get("enum", ()), *([inner["const"]] if "const" in inner else [])]
+    allowed = [*inner.get("enum", ()), *([inner["const"]] if "const" in inner else [])]
     parts = (*inner.get("anyOf", ()), *inner.get("oneOf", ()), *inner.get("allOf", ()))
-    return [name for name in own if isinstance(name, str)] + [name for part in parts for name in _names(part, root)]
+    return [name for name in allowed if isinstance(name, str)] + [name for part in parts for name in _names(part, root)]
 
 
 def _described(schema: Any, keys: list[str]) -> str | None:
-    words = (schema.get("properties", {}).get(key, {}).get("description") for key in keys)
-    return "; ".join(f"{key}: {word}" for key, word in zip(keys, words, strict=True) if word) or None
+    descriptions = (schema.get("properties", {}).get(key, {}).get("description") for key in keys)
+    return "; ".join(f"{key}: {word}" for key, word in zip(keys, descriptions, strict=True) if word) or None
 
 
 def _at(given: Any, path: list[Any]) -> Any:

@@ -65,8 +65,8 @@ def validated(model: type[_Model], data: Any) -> _Model:
 
 def located(problems: Iterable[Problem], document: Document) -> list[Problem]:
     """The problems with their places in the document, in the order of the file."""
-    found = [document.locate(problem, undotted(problem.key)) for problem in problems]
-    return sorted(found, key=lambda problem: problem.line or 0)
+    placed = [document.locate(problem, undotted(problem.key)) for problem in problems]
+    return sorted(placed, key=lambda problem: problem.line or 0)
 
 
 def unfold(error: ValidationError, model: type[BaseModel]) -> Iterator[Problem]:
@@ -114,8 +114,8 @@ def _translate(detail: ErrorDetails, path: KeyPath, model: type[BaseModel]) -> P
         case "value_error":
             return Problem(key, str(detail["ctx"]["error"]), value)
         case kind:
-            words, allowed = _KINDS.get(kind, (detail["msg"][0].lower() + detail["msg"][1:], None))
-            return Problem(key, words, value, allowed)
+            message, allowed = _KINDS.get(kind, (detail["msg"][0].lower() + detail["msg"][1:], None))
+            return Problem(key, message, value, allowed)
 
 
 def _owner(model: type[BaseModel], path: KeyPath) -> type[BaseModel] | None:

@@ -77,9 +77,9 @@ _used: ContextVar[list[Origin] | None] = ContextVar("_used", default=None)
 @contextmanager
 def used() -> Iterator[list[Origin]]:
     """Within, whatever inputs name that is not built in is noted in the list, once each."""
-    found: list[Origin] = []
-    with override(_used, found):
-        yield found
+    origins: list[Origin] = []
+    with override(_used, origins):
+        yield origins
 
 
 class Registry(Mapping[str, T], Generic[T]):
@@ -143,8 +143,8 @@ class Registry(Mapping[str, T], Generic[T]):
             return self._from_file(current_document.get().folder / file, attribute, name)
         sources = self._sources(name)
         if len(sources) > 1:
-            words = f"more than one {self.kind} has this name: that of {' and that of '.join(sources)}"
-            raise Problems(Problem("", words, name, "one of them: uninstall a package"))
+            message = f"more than one {self.kind} has this name: that of {' and that of '.join(sources)}"
+            raise Problems(Problem("", message, name, "one of them: uninstall a package"))
         if name not in list(self):
             raise Problems(Problem.unknown("", self.kind, name, [*self, *self._reserved, self.own], name))
         if sources[0] != BUILT_IN:
@@ -163,8 +163,8 @@ class Registry(Mapping[str, T], Generic[T]):
         if not isinstance(table, Mapping) or not isinstance(table.get(key), str):
             raise ValueError(f"expected the name of a {self.kind}, or a table with its `{key}` and parameters")
         with under("" if isinstance(given, str) else key):
-            found: Any = self.find(table[key])
-        return validated(found, {name: value for name, value in table.items() if name != key})
+            thing: Any = self.find(table[key])
+        return validated(thing, {name: value for name, value in table.items() if name != key})
 
     def written(self, thing: Named) -> dict[str, Any]:
         """The table that ``read`` reads again; one from a user's file is named with the file."""
@@ -179,20 +179,20 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def entries(self) -> dict[str, Entry]:
         """What is known about each by name. Of a package that cannot be imported it says so."""
-        found = {}
+        by_name = {}
         for name in self:
             source = " and ".join(self._sources(name))
             try:
                 thing = self[name]
-                found[name] = Entry(name, self.summary(thing), _schema_of(thing), origin=source)
+                by_name[name] = Entry(name, self.summary(thing), _schema_of(thing), origin=source)
             except Problems as problems:
-                found[name] = Entry(name, problems.problems[0].message, origin=source)
-        return found
+                by_name[name] = Entry(name, problems.problems[0].message, origin=source)
+        return by_name
 
     def _sources(self, name: str) -> list[str]:
         parent = self._parent._sources(name) if self._parent is not None else []
-        own = [BUILT_IN] if name in self.builtin or name in self._reserved else []
-        return [*parent, *own, *map(_package, self._offers(name))]
+        built_in = [BUILT_IN] if name in self.builtin or name in self._reserved else []
+        return [*parent, *built_in, *map(_package, self._offers(name))]
 
     def _offers(self, name: str) -> "list[EntryPoint]":
         return _offered(self.group, tuple(sys.path)).get(name, [])
@@ -203,14 +203,14 @@ class Registry(Mapping[str, T], Generic[T]):
         try:
             thing = offer.load()
         except Exception as error:
-            words = f"{offer.value} of {package} cannot be imported: {type(error).__name__}: {error}"
-            raise Problems(Problem("", words, offer.name)) from error
-        found = self.accepted(thing)
-        if found is None:
+            message = f"{offer.value} of {package} cannot be imported: {type(error).__name__}: {error}"
+            raise Problems(Problem("", message, offer.name)) from error
+        accepted = self.accepted(thing)
+        if accepted is None:
             raise Problems(Problem("", f"{offer.value} of {package} is no {self.kind}", offer.name, self.wanted))
-        if found not in self.builtin.values():
-            _call(found, offer.name, package)
-        return found
+        if accepted not in self.builtin.values():
+            _call(accepted, offer.name, package)
+        return accepted
 
     @property
     def wanted(self) -> str:
@@ -242,18 +242,18 @@ class Registry(Mapping[str, T], Generic[T]):
         }
         if attribute not in defined:
             raise Problems(Problem.unknown("", f"{self.kind} in {str(file)!r}", attribute, list(defined), name))
-        found: T = defined[attribute]
-        _call(found, attribute, str(file))
+        thing: T = defined[attribute]
+        _call(thing, attribute, str(file))
         self._note(attribute, str(file))
-        return found
+        return thing
 
     def _stand_in(self, attribute: str) -> T:
         """In the place of code that is listed and does not run."""
         stand_in: Any = self._unread
         if isinstance(stand_in, type):
             stand_in = type(attribute, (stand_in,), {"__doc__": "It has not been read.", "__module__": __name__})
-        found: T = stand_in
-        return found
+        thing: T = stand_in
+        return thing
 
     def _note(self, name: str, source: str) -> None:
         noted = _used.get()
@@ -278,9 +278,9 @@ def blamed(thing: object, key: str, error: Exception) -> Problem | None:
 
 def code_of_packages() -> Iterator[str]:
     """What each entry point for fairlane is of, with a digest of its package's Python."""
-    found = _installed(tuple(sys.path))
-    for group in sorted(group for group in found.groups if group.startswith(_GROUPS)):
-        for offer in found.select(group=group):
+    offered = _installed(tuple(sys.path))
+    for group in sorted(group for group in offered.groups if group.startswith(_GROUPS)):
+        for offer in offered.select(group=group):
             yield f"{group} {offer.name} {offer.value} {_package(offer)} {_code_of(offer.module.partition('.')[0])}"
 
 
@@ -290,10 +290,10 @@ def _code_of(module: str) -> str:
     folders = list(spec.submodule_search_locations or ()) if spec else []
     files = sorted(file for folder in folders for file in Path(folder).rglob("*.py"))
     files = files or [Path(spec.origin)] if spec and spec.origin else files
-    found = sha256()
+    digest = sha256()
     for file in files:
-        found.update(sha256(file.read_bytes()).digest())
-    return found.hexdigest()[:16]
+        digest.update(sha256(file.read_bytes()).digest())
+    return digest.hexdigest()[:16]
 
 
 def summary_of(thing: object) -> str:
@@ -330,10 +330,10 @@ def _installed(_path: tuple[str, ...]) -> Any:
 
 @lru_cache(maxsize=32)
 def _offered(group: str, path: tuple[str, ...]) -> "dict[str, list[EntryPoint]]":
-    found: dict[str, list[EntryPoint]] = {}
+    offers: dict[str, list[EntryPoint]] = {}
     for offer in sorted(_installed(path).select(group=group), key=lambda offer: offer.name):
-        found.setdefault(offer.name, []).append(offer)
-    return found
+        offers.setdefault(offer.name, []).append(offer)
+    return offers
 
 
 def _package(offer: "EntryPoint") -> str:
@@ -352,6 +352,6 @@ def import_file(file: Path, name: str) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        words = f"{str(file)!r} cannot be imported: {type(error).__name__}: {error}"
-        raise Problems(Problem("", words, name)) from error
+        message = f"{str(file)!r} cannot be imported: {type(error).__name__}: {error}"
+        raise Problems(Problem("", message, name)) from error
     return module

@@ -55,8 +55,8 @@ class JobList:
     def notes(self) -> list[str]:
         """What was left out."""
         has = "has" if self.waiting == 1 else "have"
-        words = f"{plural(self.waiting, 'job')} {has} no nodes, or not any more: left out" if self.waiting else None
-        return [note for note in (self.skipped.note, words) if note]
+        left_out = f"{plural(self.waiting, 'job')} {has} no nodes, or not any more: left out" if self.waiting else None
+        return [note for note in (self.skipped.note, left_out) if note]
 
 
 def read_job_list(file: Path) -> JobList:
@@ -109,7 +109,7 @@ def _names(nodes: str) -> tuple[str, ...]:
 
 
 def _states(given: Any) -> set[str]:
-    return {str(one).upper() for one in (given if isinstance(given, list) else [given])}
+    return {str(state).upper() for state in (given if isinstance(given, list) else [given])}
 
 
 def _number(given: Any) -> int | None:
@@ -125,12 +125,12 @@ def _nodes(job: Mapping[str, Any]) -> str:
     inner = resources.get("nodes") if isinstance(resources, Mapping) else None
     if isinstance(inner, Mapping):
         inner = inner.get("list")
-    found = job.get("nodes") or inner
-    return found if isinstance(found, str) else ""
+    nodes = job.get("nodes") or inner
+    return nodes if isinstance(nodes, str) else ""
 
 
 def _of_table(text: str, file: Path) -> JobList:
-    found: dict[str, tuple[SlurmJob, int]] = {}
+    jobs_by_id: dict[str, tuple[SlurmJob, int]] = {}
     problems: list[Problem] = []
     waiting, skipped = 0, Skipped()
     begin, titles, lines = _table(text, file)
@@ -155,12 +155,12 @@ def _of_table(text: str, file: Path) -> JobList:
             waiting += 1
             continue
         texts = {key: printable(values[key]) for key in _TEXTS if key in values}
-        job, _ = found.get(values["id"], (None, 0))
-        one = replace(job, nodes=(*job.nodes, *nodes)) if job else SlurmJob(values["id"], nodes, **texts)
-        found[one.id] = one, number
+        job, _ = jobs_by_id.get(values["id"], (None, 0))
+        job_of = replace(job, nodes=(*job.nodes, *nodes)) if job else SlurmJob(values["id"], nodes, **texts)
+        jobs_by_id[job_of.id] = job_of, number
     if problems:
         raise ScenarioError(problems)
-    jobs, at = (tuple(each) for each in zip(*found.values(), strict=True)) if found else ((), ())
+    jobs, at = (tuple(each) for each in zip(*jobs_by_id.values(), strict=True)) if jobs_by_id else ((), ())
     return JobList(jobs, at, waiting, skipped)
 
 
@@ -190,9 +190,9 @@ def _has_job(line: str, titles: Sequence[str]) -> bool:
 
 def _titles(line: str) -> list[str]:
     """What each column holds, of a line of titles; a title that is not needed is empty. Nothing for another line."""
-    words = line.upper().rstrip("|").split("|") if "|" in line else line.upper().split()
+    headings = line.upper().rstrip("|").split("|") if "|" in line else line.upper().split()
     known = {title: key for key, titles in _TITLES.items() for title in titles}
-    keys = [known.get(word.strip(), "") for word in words]
+    keys = [known.get(word.strip(), "") for word in headings]
     if "id" in keys and "nodes" not in keys:
         raise ScenarioError(Problem("line", "has titles, and none of a node list", line, "a column NODELIST"))
     return keys if {"id", "nodes"} <= set(keys) else []
@@ -206,16 +206,16 @@ def _values(line: str, titles: Sequence[str]) -> dict[str, str]:
             job, *nodes = line.rsplit(maxsplit=1)
         return {"id": job, "nodes": "".join(nodes)}
     if "|" in line:
-        words = [word.strip() for word in line.split("|")[: len(titles)]]
+        cells = [word.strip() for word in line.split("|")[: len(titles)]]
     else:
         head, bracket, reason = line.partition(" (") if titles[-1] == "nodes" else (line, "", "")
-        words = [*head.split(), *([f"({reason}"] if bracket else [])]
-        extra, at = len(words) - len(titles), titles.index("name") if "name" in titles else None
+        cells = [*head.split(), *([f"({reason}"] if bracket else [])]
+        extra, at = len(cells) - len(titles), titles.index("name") if "name" in titles else None
         if at is not None and extra > 0:
-            words[at : at + extra + 1] = [" ".join(words[at : at + extra + 1])]
+            cells[at : at + extra + 1] = [" ".join(cells[at : at + extra + 1])]
         elif titles[-1] == "nodes" and extra == -1:  # no list at all
-            words.append("")
-    if len(words) != len(titles):
-        message = f"{plural(len(words), 'value')} for {plural(len(titles), 'column')}"
+            cells.append("")
+    if len(cells) != len(titles):
+        message = f"{plural(len(cells), 'value')} for {plural(len(titles), 'column')}"
         raise ScenarioError(Problem("line", message, line[:80]))
-    return {key: word for key, word in zip(titles, words, strict=True) if key}
+    return {key: word for key, word in zip(titles, cells, strict=True) if key}

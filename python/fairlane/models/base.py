@@ -52,18 +52,18 @@ class Dims:
 
     def _read(self, value: Any) -> NDArray[Any]:
         try:
-            found = numpy.array(value, dtype=numpy.int64 if self.integer else numpy.float64, order="C")
+            array = numpy.array(value, dtype=numpy.int64 if self.integer else numpy.float64, order="C")
         except (TypeError, ValueError, OverflowError):
             raise ValueError(f"not an array of numbers with {len(self.names)} dimensions") from None
-        if not found.size:
-            found = found.reshape(found.shape if found.ndim == len(self.names) else (0,) * len(self.names))
-        fixed = [(name, size) for name, size in zip(self.names, found.shape, strict=False) if isinstance(name, int)]
-        if found.ndim != len(self.names) or any(name != size for name, size in fixed):
+        if not array.size:
+            array = array.reshape(array.shape if array.ndim == len(self.names) else (0,) * len(self.names))
+        fixed = [(name, size) for name, size in zip(self.names, array.shape, strict=False) if isinstance(name, int)]
+        if array.ndim != len(self.names) or any(name != size for name, size in fixed):
             raise ValueError(f"not an array of {' x '.join(map(str, self.names))}")
-        right = {"any": True, "positive": (found > 0).all(), "nonzero": found.all()}[self.sign]
-        if not numpy.isfinite(found).all() or not right:
+        right = {"any": True, "positive": (array > 0).all(), "nonzero": array.all()}[self.sign]
+        if not numpy.isfinite(array).all() or not right:
             raise ValueError(f"not all are finite{'' if self.sign == 'any' else f' and {self.sign}'}")
-        return found
+        return array
 
 
 PerCounter = Annotated[Floats, Dims((COUNTERS,))]
@@ -86,7 +86,7 @@ class Part(Table):
         """Of every named dimension: the key of the array, the name, the length."""
         for key, field in type(self).model_fields.items():
             value = getattr(self, key)
-            for dims in (one for one in field.metadata if isinstance(one, Dims) and value.size):
+            for dims in (metadata for metadata in field.metadata if isinstance(metadata, Dims) and value.size):
                 yield from (
                     (key, name, size)
                     for name, size in zip(dims.names, value.shape, strict=True)
@@ -119,17 +119,17 @@ class FittedModel(Part):
         """Reads a file; raises ``ScenarioError`` if it is of another kind or schema, damaged, or changed."""
         data, wrong = load_sealed(path)
         if (given := data.get("format")) != cls.FORMAT:
-            words = "another kind of model, or one of an earlier version, whose keys had other names; fit it again"
+            message = "another kind of model, or one of an earlier version, whose keys had other names; fit it again"
             shown = given if isinstance(given, str) else None
-            words = words if shown else f"missing: {words}"
-            raise ScenarioError(Problem("format", words, shown, cls.FORMAT, file=str(path)))
+            message = message if shown else f"missing: {message}"
+            raise ScenarioError(Problem("format", message, shown, cls.FORMAT, file=str(path)))
         try:
-            found = cls.model_validate(data)
+            model = cls.model_validate(data)
         except ValidationError as error:
             raise ScenarioError(problem.at(str(path), None) for problem in unfold(error, cls)) from None
         if wrong:
             raise ScenarioError(wrong)
-        return found
+        return model
 
 
 def read_table(
@@ -144,22 +144,22 @@ def read_table(
     try:
         check_listed(path)
         if path.suffix == ".parquet":
-            found = read_parquet(path)
+            table = read_parquet(path)
         else:
-            found = pl.read_csv(path, infer_schema_length=None, schema_overrides=dict.fromkeys(text, pl.String))
+            table = pl.read_csv(path, infer_schema_length=None, schema_overrides=dict.fromkeys(text, pl.String))
     except ResultsError as error:
         raise ScenarioError(Problem("", str(error))) from error
     except (OSError, pl.exceptions.PolarsError) as error:
         raise ScenarioError(Problem("", f"cannot be read: {error}", file=str(path))) from None
-    missing = [name for name in columns if name not in found.columns]
+    missing = [name for name in columns if name not in table.columns]
     if missing:
-        former = {new: old for old, new in (renamed or {}).items() if old in found.columns}
-        words = {name: f'the column "{old}" has this name now' for name, old in former.items()}
+        former = {new: old for old, new in (renamed or {}).items() if old in table.columns}
+        hints = {name: f'the column "{old}" has this name now' for name, old in former.items()}
         raise ScenarioError(
-            Problem(name, words.get(name, "there is no such column"), allowed=", ".join(columns), file=str(path))
+            Problem(name, hints.get(name, "there is no such column"), allowed=", ".join(columns), file=str(path))
             for name in missing
         )
-    return found
+    return table
 
 
 RegressorName = Literal["gbm", "forest", "histogram", "ridge"]
@@ -274,10 +274,10 @@ def freeze(made: Any) -> Regressor:
     """A fitted estimator of scikit-learn as data: boosted trees, a forest, or a linear model."""
     match type(made).__name__:
         case "GradientBoostingRegressor":
-            trees = [_tree(one.tree_) for one in made.estimators_[:, 0]]
+            trees = [_tree(tree_model.tree_) for tree_model in made.estimators_[:, 0]]
             return _sum(made, trees, float(made.init_.constant_.item()), made.learning_rate, "single")
         case "RandomForestRegressor":
-            trees = [_tree(one.tree_) for one in made.estimators_]
+            trees = [_tree(tree_model.tree_) for tree_model in made.estimators_]
             return _sum(made, trees, 0.0, 1 / len(trees), "single")
         case "HistGradientBoostingRegressor":
             # The library offers its fitted trees by this private name only; a test compares the predictions.

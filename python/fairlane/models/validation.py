@@ -30,14 +30,14 @@ def cross_validate(fold: Integers, predict: Callable[[Bools], Floats]) -> Floats
     ``predict`` gets the mask of the rows that are held out, fits to the others, and returns a number or a row for each
     held-out one.
     """
-    found = numpy.zeros(0)
+    predictions = numpy.zeros(0)
     for number in numpy.unique(fold):
         held_out = fold == number
         rows = predict(held_out)
-        if not found.size:
-            found = numpy.zeros((len(fold), *rows.shape[1:]))
-        found[held_out] = rows
-    return found
+        if not predictions.size:
+            predictions = numpy.zeros((len(fold), *rows.shape[1:]))
+        predictions[held_out] = rows
+    return predictions
 
 
 def corrected_interval(differences: Floats, coverage: float) -> tuple[float, float, float]:
@@ -70,7 +70,7 @@ def lognormal_interval(values: Sequence[float], coverage: float) -> tuple[float 
     middle = sum(logs) / count
     if count < 2:
         return None, exp(middle), None
-    deviation = sqrt(sum((one - middle) ** 2 for one in logs) / (count - 1))
+    deviation = sqrt(sum((logarithm - middle) ** 2 for logarithm in logs) / (count - 1))
     half = float(stats.t.ppf((1 + coverage) / 2, count - 1)) * deviation * sqrt(1 + 1 / count)
     return exp(middle - half), exp(middle), exp(middle + half)
 
@@ -84,8 +84,8 @@ def conformal_quantile(scores: Floats, coverage: float) -> float:
 def check_coverage(groups: int, coverage: float) -> None:
     """Raises ``ScenarioError`` if so many groups are too few for an interval."""
     if not 0 < coverage <= groups / (groups + 1) * (1 + 1e-12):
-        words = f"{plural(groups, 'run')} cannot give an interval for so many of the timesteps"
-        raise ScenarioError(Problem("coverage", words, coverage, f"above 0, at most {groups / (groups + 1):.4g}"))
+        message = f"{plural(groups, 'run')} cannot give an interval for so many of the timesteps"
+        raise ScenarioError(Problem("coverage", message, coverage, f"above 0, at most {groups / (groups + 1):.4g}"))
 
 
 def grouped_quantile(scores: Floats, groups: Integers, coverage: float) -> float:

@@ -88,11 +88,11 @@ class Ports:
 
     def entries(self, packets: Mapping[int, int]) -> Table:
         """Entries that let each lane send this many full packets in a round; large numbers take several in a row."""
-        found: list[tuple[int, int]] = []
+        table: list[tuple[int, int]] = []
         for lane, count in packets.items():
             parts = [self.most] * (count // self.most) + [count % self.most] * (count % self.most > 0)
-            found += [(lane, self.weight(part)) for part in parts]
-        return tuple(found)
+            table += [(lane, self.weight(part)) for part in parts]
+        return tuple(table)
 
     def fit(self, packets: Mapping[int, int]) -> bool:
         """Whether the table has room for them."""
@@ -126,18 +126,18 @@ class Ports:
         return self.entries({lane: packets[lane] for lane in lanes})
 
 
-def _not_exact(ports: Ports, key: str, value: Any, words: str, approximation: str) -> str:
+def _not_exact(ports: Ports, key: str, value: Any, missing: str, approximation: str) -> str:
     """The note on an approximation. Raises ``ScenarioError`` if none is wanted."""
     if not ports.approximate:
-        message = f"InfiniBand's VL arbitration has no {words}"
+        message = f"InfiniBand's VL arbitration has no {missing}"
         raise ScenarioError(Problem(key, message, value, f"--approximate, which exports {approximation}"))
-    return f"approximated: {words}: exported is {approximation}"
+    return f"approximated: {missing}: exported is {approximation}"
 
 
 def _vlarb(params: Mapping[str, Any], ports: Ports) -> Tables:
     high: Table = tuple((lane, weight) for lane, weight in params.get("vlarb_high", ()))
     given = params.get("vlarb_low")
-    rest = [(lane, UNIT) for lane in ports.lanes if lane not in {one for one, weight in high if weight}]
+    rest = [(lane, UNIT) for lane in ports.lanes if lane not in {prioritized for prioritized, weight in high if weight}]
     low: Table = tuple((lane, weight) for lane, weight in (rest if given is None else given))
     limit = params.get("high_limit", 0)
     return Tables(high, low, limit, shares_of_tables(high, low, limit, ports.sizes))
@@ -162,11 +162,11 @@ def _weighted_round_robin(params: Mapping[str, Any], ports: Ports) -> Tables:
         low = ports.nearest(simulated)
     exported = shares_of_tables((), low, 0, ports.sizes)
     if error := largest_error(simulated, exported):
-        words = f"tables of {ports.room} entries of weights up to {MOST_WEIGHT} for these weights"
+        missing = f"tables of {ports.room} entries of weights up to {MOST_WEIGHT} for these weights"
         approximation = (
             f"{shown(exported)} instead of {shown(simulated)}, an error of {float(100 * error):.2g} percentage points"
         )
-        notes.append(_not_exact(ports, "qos.arbiter.weights", list(packets.values()), words, approximation))
+        notes.append(_not_exact(ports, "qos.arbiter.weights", list(packets.values()), missing, approximation))
     return Tables((), low, 0, simulated, tuple(notes))
 
 
@@ -178,13 +178,13 @@ def _strict_priority(params: Mapping[str, Any], ports: Ports) -> Tables:
     rest = [lane for lane in order if lane not in first]
     table = ports.nearest(first) if len(first) > 1 else ((order[0], MOST_WEIGHT),)
     if not rest:
-        found = Tables((), table, 0, simulated)
+        tables = Tables((), table, 0, simulated)
     else:
         low = ports.descending(rest) if len(rest) > 1 else ((rest[0], MOST_WEIGHT),)
-        found = Tables(table, low, NO_LIMIT, simulated)
+        tables = Tables(table, low, NO_LIMIT, simulated)
     notes = []
     if shares and len(order) > 1:
-        exported = found.exported(ports)
+        exported = tables.exported(ports)
         error = float(100 * largest_error(simulated, exported))
         approximation = (
             f"the bandwidth that lanes have if all have packets to send, {shown(exported)} (an error of {error:.2g} "
@@ -194,16 +194,16 @@ def _strict_priority(params: Mapping[str, Any], ports: Ports) -> Tables:
     if len(rest) > 1:
         before = "lane" if len(first) == 1 else "lanes"
         names = ", ".join(map(str, first))
-        left = shares_of_tables((), found.low, 0, dict.fromkeys(rest, ports.packet))
+        left = shares_of_tables((), tables.low, 0, dict.fromkeys(rest, ports.packet))
         approximation = f"{before} {names} before all others, which share what is left: {shown(left)}"
-        words = f"{len(order)} levels of priority, only two"
-        notes.append(_not_exact(ports, "qos.arbiter.order", order, words, approximation))
-    return Tables(found.high, found.low, found.high_limit, simulated, tuple(notes))
+        missing = f"{len(order)} levels of priority, only two"
+        notes.append(_not_exact(ports, "qos.arbiter.order", order, missing, approximation))
+    return Tables(tables.high, tables.low, tables.high_limit, simulated, tuple(notes))
 
 
 def _oldest_first(_params: Mapping[str, Any], _ports: Ports) -> Tables:
-    words = "InfiniBand's VL arbitration knows no ages of packets"
-    raise ScenarioError(Problem("qos.arbiter.name", words, "oldest_first", ", ".join(ARBITERS)))
+    message = "InfiniBand's VL arbitration knows no ages of packets"
+    raise ScenarioError(Problem("qos.arbiter.name", message, "oldest_first", ", ".join(ARBITERS)))
 
 
 ARBITERS: Mapping[str, Callable[[Mapping[str, Any], Ports], Tables]] = {
@@ -216,24 +216,24 @@ ARBITERS: Mapping[str, Callable[[Mapping[str, Any], Ports], Tables]] = {
 
 def tables_of(name: str, params: Mapping[str, Any], ports: Ports) -> Tables:
     """The tables of an arbiter. Raises ``ScenarioError`` with its key if they cannot express it."""
-    found = ARBITERS.get(name, _oldest_first if name == "oldest_first" else _unknown(name))(params, ports)
-    entries = max(len(found.high), len(found.low))
+    tables = ARBITERS.get(name, _oldest_first if name == "oldest_first" else _unknown(name))(params, ports)
+    entries = max(len(tables.high), len(tables.low))
     if entries > ports.room:
-        words = f"needs a table of VL arbitration with {entries} entries"
-        raise ScenarioError(Problem("qos.arbiter", words, name, f"at most {ports.room}: --vlarb-entries"))
+        message = f"needs a table of VL arbitration with {entries} entries"
+        raise ScenarioError(Problem("qos.arbiter", message, name, f"at most {ports.room}: --vlarb-entries"))
     if entries > _USUAL and ports.room == MOST_ENTRIES:
-        words = (
+        message = (
             f"a table of VL arbitration has {entries} entries: ports need room for them (VLArbLowCap and VLArbHighCap "
             f"of smpquery portinfo), or they have the first ones only; --vlarb-entries {_USUAL} exports what fits "
             f"{_USUAL}"
         )
-        found = replace(found, notes=(*found.notes, words))
-    return found
+        tables = replace(tables, notes=(*tables.notes, message))
+    return tables
 
 
 def _unknown(name: str) -> Callable[[Mapping[str, Any], Ports], Tables]:
     def refuse(_params: Mapping[str, Any], _ports: Ports) -> Tables:
-        words = "has no equivalent in InfiniBand's VL arbitration"
-        raise ScenarioError(Problem("qos.arbiter.name", words, name, ", ".join(ARBITERS)))
+        message = "has no equivalent in InfiniBand's VL arbitration"
+        raise ScenarioError(Problem("qos.arbiter.name", message, name, ", ".join(ARBITERS)))
 
     return refuse

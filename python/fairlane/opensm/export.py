@@ -89,10 +89,10 @@ def export(
     notes += more
     fabric_texts, more = fabric_files(fabric, resolved.tables["fabric"], dump)
     notes += more
-    words = (*(f"note: {note}" for note in notes), *_PLACE)
+    comments = (*(f"note: {note}" for note in notes), *_PLACE)
     name = " ".join(resolved.name.split())  # a comment is one line
     files = {
-        "opensm.conf": write_options(settings, policy_file, (f"QoS options for {name}", *words)),
+        "opensm.conf": write_options(settings, policy_file, (f"QoS options for {name}", *comments)),
         "qos-policy.conf": write_policy(policy, (f"QoS policy for {name}",)),
         "levels.tsv": write_levels(levels, granted),
         **nodes,
@@ -112,23 +112,23 @@ def _settings(
     sl2vl = tuple(qos["sl2vl"])
     lanes = max(sl2vl) + 1
     if lanes > (most := operational(min(data_lanes, DATA_LANES))):
-        words = f"needs {lanes} virtual lanes"
+        message = f"needs {lanes} virtual lanes"
         reason = "InfiniBand has VL0 to VL14 for data" if data_lanes >= DATA_LANES else f"--data-vls is {data_lanes}"
-        raise ScenarioError(Problem("qos.sl2vl", words, list(sl2vl), f"at most {most}: {reason}"))
+        raise ScenarioError(Problem("qos.sl2vl", message, list(sl2vl), f"at most {most}: {reason}"))
     ports = Ports(sorted(set(sl2vl)), network["mtu"], network["header"], approximate, entries)
-    found = tables_of(qos["arbiter"]["name"], qos["arbiter"]["params"], ports)
+    tables = tables_of(qos["arbiter"]["name"], qos["arbiter"]["params"], ports)
     full = (*sl2vl, *[0] * (LEVELS - len(sl2vl)))
-    exported = found.exported(ports)
+    exported = tables.exported(ports)
     shares = tuple(
         LaneShare(
             lane,
-            tuple(level for level, own in enumerate(sl2vl) if own == lane),
-            float(found.simulated[lane]),
+            tuple(level for level, lane_of_level in enumerate(sl2vl) if lane_of_level == lane),
+            float(tables.simulated[lane]),
             float(exported[lane]),
         )
         for lane in ports.lanes
     )
-    return Settings(lanes, found.high_limit, found.high, found.low, full), shares, list(found.notes)
+    return Settings(lanes, tables.high_limit, tables.high, tables.low, full), shares, list(tables.notes)
 
 
 def _channels(fabric: Fabric, settings: Settings) -> list[str]:
@@ -136,28 +136,30 @@ def _channels(fabric: Fabric, settings: Settings) -> list[str]:
     pairs = fabric.required_virtual_lanes(settings.max_vls)
     if len(pairs) <= settings.max_vls:
         return []
-    words = f"the simulated routing uses {len(pairs)} pairs of virtual lane and virtual channel"
+    remark = f"the simulated routing uses {len(pairs)} pairs of virtual lane and virtual channel"
     return [
-        f"{words}; exported are the {settings.max_vls} lanes: OpenSM's routing engine must be free of deadlocks itself"
+        f"{remark}; exported are the {settings.max_vls} lanes: OpenSM's routing engine must be free of deadlocks itself"
     ]
 
 
 def _ports(resolved: Resolved, fabric: Fabric, dump: Wiring | None) -> dict[str, dict[str, tuple[str | int, ...]]]:
     """The ports of the hosts of each job: names, or GUIDs."""
-    found: dict[str, dict[str, tuple[str | int, ...]]] = {}
+    ports: dict[str, dict[str, tuple[str | int, ...]]] = {}
     for job in resolved.jobs:
         hosts: dict[str, tuple[str | int, ...]] = {}
         for host in dict.fromkeys(job.hosts):
             name = fabric.host_names[host]
             if dump is None:
                 if not can_name_port(name):
-                    words = "cannot name a port in a policy of OpenSM"
-                    raise ScenarioError(Problem("host", words, name, f"{PORT_NAMES}; or --guids, which needs no names"))
+                    message = "cannot name a port in a policy of OpenSM"
+                    raise ScenarioError(
+                        Problem("host", message, name, f"{PORT_NAMES}; or --guids, which needs no names")
+                    )
                 hosts[name] = names_of(fabric, host)
             else:
                 hosts[name] = guids_of(dump, name, str(dump.source or "the dump"))
-        found[job.name] = hosts
-    return found
+        ports[job.name] = hosts
+    return ports
 
 
 def _of_two_jobs(levels: Mapping[str, int], ports: Mapping[str, Mapping[str, object]]) -> list[str]:
@@ -166,8 +168,8 @@ def _of_two_jobs(levels: Mapping[str, int], ports: Mapping[str, Mapping[str, obj
     for first, second in combinations(levels, 2):
         both = [host for host in ports[first] if host in ports[second]]
         if levels[first] != levels[second] and len(both) > 1:
-            words = f"jobs {first} and {second} share {shortened(both)}: paths between these hosts have service level"
-            notes.append(f"{words} {levels[first]}, of {first}")
+            shared = f"jobs {first} and {second} share {shortened(both)}: paths between these hosts have service level"
+            notes.append(f"{shared} {levels[first]}, of {first}")
     return notes
 
 
@@ -179,6 +181,6 @@ def _policy(
     named = {f"sl{level}": level for level in sorted(set(levels.values()))}
     groups, rules = [], []
     for job, level in levels.items():
-        groups.append(group_of(names[job], [port for own in ports[job].values() for port in own]))  # type: ignore[arg-type]
+        groups.append(group_of(names[job], [port for ports_of_job in ports[job].values() for port in ports_of_job]))  # type: ignore[arg-type]
         rules.append(Rule(names[job], names[job], f"sl{level}", use=f"job {names[job]}"))
     return Policy(tuple(groups), {DEFAULT: resolved.tables["qos"]["default"], **named}, tuple(rules))

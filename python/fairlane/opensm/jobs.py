@@ -103,18 +103,20 @@ def levels_of(resolved: Resolved, *, approximate: bool) -> tuple[dict[str, int],
     levels = {job.name: qos["default"] if job.service_level is None else job.service_level for job in resolved.jobs}
     kinds = {kind: level for kind, level in qos["kinds"].items() if level is not None}
     if len({*kinds.values(), *levels.values()}) > 1 and kinds:
-        words = "service levels by kind of traffic: an MPI library has one for all messages of a process"
-        notes.append(_left_out("qos.kinds", kinds, words, approximate=approximate))
-    if classes := [one["name"] for one in qos.get("classes", ()) if one["service_level"] is not None]:
-        words = "service levels of traffic classes: qos classes writes those that a library can set"
-        notes.append(_left_out("classes", classes, words, approximate=approximate))
+        what = "service levels by kind of traffic: an MPI library has one for all messages of a process"
+        notes.append(_left_out("qos.kinds", kinds, what, approximate=approximate))
+    if classes := [
+        message_class["name"] for message_class in qos.get("classes", ()) if message_class["service_level"] is not None
+    ]:
+        what = "service levels of traffic classes: qos classes writes those that a library can set"
+        notes.append(_left_out("classes", classes, what, approximate=approximate))
     for job in resolved.jobs:
-        own = _of_ranks(job, levels[job.name])
-        if len(own) == 1:
-            levels[job.name] = own.pop()
+        of_ranks = _of_ranks(job, levels[job.name])
+        if len(of_ranks) == 1:
+            levels[job.name] = of_ranks.pop()
             continue
-        words = f"service levels by rank of job {job.name!r}: exported is one for each job"
-        notes.append(_left_out(f"{job.key}.service_levels", sorted(own), words, approximate=approximate))
+        what = f"service levels by rank of job {job.name!r}: exported is one for each job"
+        notes.append(_left_out(f"{job.key}.service_levels", sorted(of_ranks), what, approximate=approximate))
     return levels, notes
 
 
@@ -122,11 +124,11 @@ def _of_ranks(job: ResolvedJob, level: int) -> set[int]:
     return {job.rank_levels.get(rank, level) for rank in range(job.ranks)}
 
 
-def _left_out(key: str, value: object, words: str, *, approximate: bool) -> str:
+def _left_out(key: str, value: object, what: str, *, approximate: bool) -> str:
     if not approximate:
         allowed = "one level for each job, or --approximate, which leaves them out"
-        raise ScenarioError(Problem(key, words, value, allowed))
-    return f"left out: {words}"
+        raise ScenarioError(Problem(key, what, value, allowed))
+    return f"left out: {what}"
 
 
 def environment(level: int) -> str:
@@ -154,7 +156,7 @@ def write_levels(levels: Mapping[str, int], grants: Mapping[str, Grant]) -> str:
 
 def read_grants(given: Sequence[str], jobs: Collection[str]) -> dict[str, Grant]:
     """What ``--for JOB=KEY:VALUE,...`` says, by job. Raises ``ScenarioError``."""
-    found: dict[str, Grant] = {}
+    grants: dict[str, Grant] = {}
     for text in given:
         job, equals, rest = text.rpartition("=")
         pairs = [part.partition(":") for part in rest.split(",")]
@@ -170,13 +172,15 @@ def read_grants(given: Sequence[str], jobs: Collection[str]) -> dict[str, Grant]
                 raise ScenarioError(
                     Problem("--for", "is no name that Slurm takes", value, "a name without blanks and commas")
                 )
-        found[job] = {key: value for key, _, value in pairs}
-    return found
+        grants[job] = {key: value for key, _, value in pairs}
+    return grants
 
 
 def check_names(names: list[str]) -> None:
     """Raises ``ScenarioError`` for a job whose name cannot be in a table or a file's name."""
     for name in names:
         if not name or name.startswith(".") or "/" in name or not name.isprintable():
-            words = "cannot name a file"
-            raise ScenarioError(Problem("jobs.name", words, name, "printable characters without /, no . at the start"))
+            message = "cannot name a file"
+            raise ScenarioError(
+                Problem("jobs.name", message, name, "printable characters without /, no . at the start")
+            )

@@ -30,19 +30,19 @@ def names_of(fabric: Fabric, host: int) -> tuple[str, ...]:
 
 def guids_of(wiring: Wiring, host: str, source: str) -> tuple[int, ...]:
     """The port GUIDs of a host of a dump. Raises ``ScenarioError`` for a host that it lacks."""
-    found = [port.guid for node in wiring.nodes if node.owner == host and not node.is_switch for port in node.ports]
-    if not found or None in found:
-        words = "no port GUIDs for this host"
-        near = nearest(host, wiring.hosts) if not found else None
-        raise ScenarioError(Problem("host", words, host, "the hosts of the dump", near, file=source))
-    return tuple(guid for guid in found if guid is not None)
+    guids = [port.guid for node in wiring.nodes if node.owner == host and not node.is_switch for port in node.ports]
+    if not guids or None in guids:
+        message = "no port GUIDs for this host"
+        near = nearest(host, wiring.hosts) if not guids else None
+        raise ScenarioError(Problem("host", message, host, "the hosts of the dump", near, file=source))
+    return tuple(guid for guid in guids if guid is not None)
 
 
 def hosts_of_groups(policy: Policy, wiring: Wiring, file: Path) -> dict[str, list[str]]:
     """The hosts of each group of ports; ``ScenarioError`` names the GUIDs and ports that the fabric does not have."""
     by_guid, by_name = _ports(wiring)
     problems: list[Problem] = []
-    found: dict[str, list[str]] = {}
+    hosts_by_group: dict[str, list[str]] = {}
     for group in policy.groups:
         hosts: list[str] = []
         for low, high in group.guids:
@@ -50,19 +50,19 @@ def hosts_of_groups(policy: Policy, wiring: Wiring, file: Path) -> dict[str, lis
             if not within:
                 value = f"0x{low:016x}" + ("" if low == high else f"-0x{high:016x}")
                 near = nearest(value, [f"0x{guid:016x}" for guid in by_guid])
-                words = f"the fabric has no port with this GUID (group {group.name})"
-                problems.append(Problem("port-guid", words, value, _known(by_guid), near, str(file), group.line))
+                message = f"the fabric has no port with this GUID (group {group.name})"
+                problems.append(Problem("port-guid", message, value, _known(by_guid), near, str(file), group.line))
             hosts += within
         for name in group.names:
             if name in by_name:
                 hosts.append(by_name[name])
                 continue
-            words, near = f"the fabric has no such port (group {group.name})", nearest(name, by_name)
-            problems.append(Problem("port-name", words, name, "NodeDescription/Pnumber", near, str(file), group.line))
-        found[group.name] = [host for host in dict.fromkeys(hosts) if host in set(wiring.hosts)]
+            message, near = f"the fabric has no such port (group {group.name})", nearest(name, by_name)
+            problems.append(Problem("port-name", message, name, "NodeDescription/Pnumber", near, str(file), group.line))
+        hosts_by_group[group.name] = [host for host in dict.fromkeys(hosts) if host in set(wiring.hosts)]
     if problems:
         raise ScenarioError(problems)
-    return found
+    return hosts_by_group
 
 
 def _ports(wiring: Wiring) -> tuple[dict[int, str], dict[str, str]]:
@@ -132,7 +132,7 @@ def apply_files(
                 guids.setdefault(node.owner, []).extend(port.guid for port in node.ports if port.guid is not None)
         known = [(node, guids[host]) for host, node in both if guids.get(host)]
         hosts = [node for node, _ in known]
-        rows = (f"{node} {' '.join(f'0x{guid:016x}' for guid in own)}\n" for node, own in known)
+        rows = (f"{node} {' '.join(f'0x{guid:016x}' for guid in numbers)}\n" for node, numbers in known)
         files = {"guids.txt": "# Port GUIDs of each node of Slurm\n" + "".join(rows)}
         backend = {"guids": "guids.txt"}
         left_out = fabric.hosts - len(hosts)
@@ -181,14 +181,14 @@ def fabric_files(fabric: Fabric, spec: Mapping[str, Any], dump: Wiring | None) -
         return {FABRIC_FILE: text}, []
     order = _columns(fabric, wiring)
     if order is None or set(tables) != set(wiring.switches):
-        words = f"{ROUTES_FILE} is left out: the dump has other hosts, adapters or switches than the fabric"
-        return {FABRIC_FILE: text}, [words]
+        remark = f"{ROUTES_FILE} is left out: the dump has other hosts, adapters or switches than the fabric"
+        return {FABRIC_FILE: text}, [remark]
     entries = len(tables) * (len(tables) + int(fabric.adapters_of_hosts.sum()))
     if entries > _MOST_ENTRIES:
-        words = (
+        remark = (
             f"{ROUTES_FILE} is left out: the forwarding tables have {entries:,} entries, more than {_MOST_ENTRIES:,}"
         )
-        return {FABRIC_FILE: text}, [words]
+        return {FABRIC_FILE: text}, [remark]
     rows = {switch: [ports[column] for column in order] for switch, ports in tables.items()}
     return {FABRIC_FILE: text, ROUTES_FILE: write_lfts(wiring, rows)}, []
 
@@ -210,4 +210,6 @@ def _dump(wiring: Wiring) -> str:
     try:
         return write(wiring).text
     except ScenarioError:
-        return write(replace(wiring, cables=tuple(replace(one, bandwidth=None, kind="") for one in wiring.cables))).text
+        return write(
+            replace(wiring, cables=tuple(replace(cable, bandwidth=None, kind="") for cable in wiring.cables))
+        ).text

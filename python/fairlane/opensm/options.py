@@ -74,7 +74,9 @@ def write_options(settings: Settings, policy_file: str, comments: tuple[str, ...
         },
         "qos_sl2vl": ",".join(map(str, settings.sl2vl)),
     }
-    return "".join(f"# {words}\n" for words in comments) + "".join(f"{key} {value}\n" for key, value in rows.items())
+    return "".join(f"# {comment}\n" for comment in comments) + "".join(
+        f"{key} {value}\n" for key, value in rows.items()
+    )
 
 
 def default_options(policy_file: str) -> str:
@@ -89,43 +91,45 @@ def read_options(file: Path) -> tuple[Settings, list[str], Options]:
 
     Raises ``ScenarioError`` with the line of every value that is wrong.
     """
-    found = _options(file)
-    notes = [] if found.on else ["the file does not turn QoS on (qos TRUE): OpenSM does not use these options"]
+    options = _options(file)
+    notes = [] if options.on else ["the file does not turn QoS on (qos TRUE): OpenSM does not use these options"]
     problems: list[Problem] = []
-    settings = {kind: _settings(found, kind, problems) for kind in _PORTS}
+    settings = {kind: _settings(options, kind, problems) for kind in _PORTS}
     if problems:
         raise ScenarioError(dict.fromkeys(problems))
-    problems += _differences(found, settings)
+    problems += _differences(options, settings)
     if problems:
         raise ScenarioError(problems)
-    special = [f"qos_{kind}{key}" for kind in ("sw0_", "rtr_") for key in KEYS if f"{kind}{key}" in found.values]
+    special = [f"qos_{kind}{key}" for kind in ("sw0_", "rtr_") for key in KEYS if f"{kind}{key}" in options.values]
     if special:
         notes.append(f"{', '.join(special)}: not read; there are no such ports in a scenario")
-    if found.operational == "0":
+    if options.operational == "0":
         notes.append(f"{_OPERATIONAL} 0: ports keep their operational lanes; assumed: all of them")
     used = settings["swe_"]
     if (lanes := max((lane for lane in used.sl2vl if lane < DATA_LANES), default=0) + 1) > used.max_vls:
-        words = f"sl2vl has VL{lanes - 1}, which is set in ports as {_OPERATIONAL} has it"
-        notes.append(f"qos_max_vls {used.max_vls}: OpenSM does not use this option; {words}")
-    return used, notes, found
+        remark = f"sl2vl has VL{lanes - 1}, which is set in ports as {_OPERATIONAL} has it"
+        notes.append(f"qos_max_vls {used.max_vls}: OpenSM does not use this option; {remark}")
+    return used, notes, options
 
 
-def _differences(found: Options, settings: dict[str, Settings]) -> Iterator[Problem]:
+def _differences(options: Options, settings: dict[str, Settings]) -> Iterator[Problem]:
     """An error for each option whose value is another for one kind of ports."""
     for key in KEYS[1:]:  # OpenSM does not use max_vls
         for kind, other in (("swe_", "ca_"), ("sw2sw_", "swe_")):
             if getattr(settings[kind], key) == getattr(settings[other], key):
                 continue
-            name = next(f"{one}{key}" for one in (kind, other) if f"{one}{key}" in found.values)
-            words = f"{_PORTS[other]} and {_PORTS[kind]} have different settings, and a scenario has one for all ports"
-            value = found.values[name]
-            yield Problem(f"qos_{name}", words, value, file=str(found.file), line=found.lines[name])
+            name = next(f"{prefix}{key}" for prefix in (kind, other) if f"{prefix}{key}" in options.values)
+            message = (
+                f"{_PORTS[other]} and {_PORTS[kind]} have different settings, and a scenario has one for all ports"
+            )
+            value = options.values[name]
+            yield Problem(f"qos_{name}", message, value, file=str(options.file), line=options.lines[name])
 
 
 def _options(file: Path) -> Options:
     with reading(file):
         text = read_text(file)
-    found = Options(file)
+    options = Options(file)
     known = [f"{kind}{key}" for kind in TYPES for key in KEYS]
     problems = []
     for number, line in content_lines(text):
@@ -134,27 +138,27 @@ def _options(file: Path) -> Options:
         )
         key, value = key.strip(), value.partition("#")[0].strip()
         if key == "qos":
-            found.on = value.upper() == "TRUE"
+            options.on = value.upper() == "TRUE"
         elif key == _OPERATIONAL:
-            found.operational, found.lines[key] = value, number
+            options.operational, options.lines[key] = value, number
         elif key == "qos_policy_file":
-            found.policy_file = None if value in _UNSET else value
+            options.policy_file = None if value in _UNSET else value
         elif key.removeprefix("qos_") in known and key.startswith("qos_"):
             if value not in (*_UNSET, next((mark for name, mark in _DEFAULT.items() if key.endswith(name)), "")):
-                found.values[key[4:]], found.lines[key[4:]] = value, number
+                options.values[key[4:]], options.lines[key[4:]] = value, number
         elif key.startswith("qos_"):
             names = [*_OTHER, *(f"qos_{name}" for name in known)]
-            words = "unknown option of OpenSM's QoS"
+            message = "unknown option of OpenSM's QoS"
             near = nearest(key, names)
-            problems.append(Problem(key, words, value, nearest=near, file=str(file), line=number))
+            problems.append(Problem(key, message, value, nearest=near, file=str(file), line=number))
     if problems:
         raise ScenarioError(problems)
-    return found
+    return options
 
 
-def _settings(found: Options, kind: str, problems: list[Problem]) -> Settings:
+def _settings(options: Options, kind: str, problems: list[Problem]) -> Settings:
     """The settings for one type of ports: its own options, else those for all ports, else OpenSM's defaults."""
-    values = _Values(found, kind, problems)
+    values = _Values(options, kind, problems)
     return Settings(
         values.number("max_vls", 1, DATA_LANES),
         values.number("high_limit", 0, 255),
@@ -181,10 +185,10 @@ class _Values:
                 return prefix + key, given
         return key, DEFAULTS[key]
 
-    def _refuse(self, name: str, given: str, words: str, allowed: str) -> None:
+    def _refuse(self, name: str, given: str, message: str, allowed: str) -> None:
         place = {"file": str(self.options.file), "line": self.options.lines.get(name)}
         key = name if name == _OPERATIONAL else f"qos_{name}"
-        self.problems.append(Problem(key, words, given, allowed, **place))  # type: ignore[arg-type]
+        self.problems.append(Problem(key, message, given, allowed, **place))  # type: ignore[arg-type]
 
     def number(self, key: str, low: int, high: int) -> int:
         """A number within bounds."""
@@ -207,7 +211,7 @@ class _Values:
         """A table of VL arbitration."""
         name, given = self._value(key)
         entries = [_ENTRY.fullmatch(entry) for entry in given.split(",") if entry.strip()]
-        pairs = [(whole_number(one[1]), whole_number(one[2])) for one in entries if one]
+        pairs = [(whole_number(match[1]), whole_number(match[2])) for match in entries if match]
         if len(pairs) < len(entries) or any(lane >= DATA_LANES or weight > MOST_WEIGHT for lane, weight in pairs):
             allowed = f"VL:WEIGHT,... with VL 0 to {DATA_LANES - 1} (VL15 is for management), WEIGHT 0 to {MOST_WEIGHT}"
             self._refuse(name, given, "not a table of VL arbitration", allowed)

@@ -95,7 +95,7 @@ def can_name_port(description: str) -> bool:
 
 def write_policy(policy: Policy, comments: Sequence[str] = ()) -> str:
     """The file, after comments."""
-    lines = [f"# {words}" for words in comments]
+    lines = [f"# {comment}" for comment in comments]
     groups = []
     for group in policy.groups:
         ports = [f"port-name: {name}" for name in group.names]
@@ -130,8 +130,8 @@ class _Reader:
     notes: list[str] = field(default_factory=list)
     stack: list[str] = field(default_factory=list)
 
-    def refuse(self, line: int, key: str, words: str, value: object = None, allowed: str | None = None) -> None:
-        self.problems.append(Problem(key, words, value, allowed, file=str(self.file), line=line))
+    def refuse(self, line: int, key: str, message: str, value: object = None, allowed: str | None = None) -> None:
+        self.problems.append(Problem(key, message, value, allowed, file=str(self.file), line=line))
 
     def take(self, number: int, line: str) -> None:
         """One line without its comment."""
@@ -145,8 +145,8 @@ class _Reader:
             return
         elif inside is None:
             if line not in SECTIONS and line not in _UNREAD:
-                words = [*SECTIONS, *_UNREAD]
-                self.problems.append(Problem.unknown(line, "section", line, words).at(str(self.file), number))
+                sections = [*SECTIONS, *_UNREAD]
+                self.problems.append(Problem.unknown(line, "section", line, sections).at(str(self.file), number))
                 return
             if line in _UNREAD:
                 self.notes.append(f"line {number}: the section {line} is not read")
@@ -175,8 +175,8 @@ def read_policy(file: Path) -> Policy:
         text = read_text(file)
     reader = _Reader(file)
     for number, line in enumerate(lines_of(text), 1):
-        if words := line.partition("#")[0].strip():
-            reader.take(number, words)
+        if content := line.partition("#")[0].strip():
+            reader.take(number, content)
     if reader.stack:
         reader.refuse(len(lines_of(text)), reader.stack[-1], "is not closed", allowed=f"end-{reader.stack[-1]}")
     groups = [_group(reader, *part[1:]) for part in reader.parts if part[0] == "port-group"]
@@ -204,14 +204,14 @@ def _group(reader: _Reader, line: int, entries: list[tuple[str, str, int]]) -> G
             names += [name.strip() for name in value.split(",") if name.strip()]
         elif key == "port-guid":
             for part in filter(None, map(str.strip, value.split(","))):
-                found = _GUIDS.fullmatch(part)
-                if found is None:
+                match = _GUIDS.fullmatch(part)
+                if match is None:
                     reader.refuse(at, key, "not a port GUID or a range of them", part, "0xGUID or 0xLOW-0xHIGH")
-                elif int(found[2] or found[1], 16) < int(found[1], 16):
-                    ends = f"0x{found[2]}-0x{found[1]}"
+                elif int(match[2] or match[1], 16) < int(match[1], 16):
+                    ends = f"0x{match[2]}-0x{match[1]}"
                     reader.refuse(at, key, "a range of port GUIDs that ends before it begins", part, ends)
                 else:
-                    guids.append((int(found[1], 16), int(found[2] or found[1], 16)))
+                    guids.append((int(match[1], 16), int(match[2] or match[1], 16)))
         elif key in ("pkey", "partition", "node-type"):
             reader.notes.append(f"line {at}: {key} is not read: the group has the ports that are listed")
     return Group(_one(reader, entries, "name", line), tuple(guids), tuple(names), line)
@@ -236,8 +236,8 @@ def _rule(reader: _Reader, line: int, entries: list[tuple[str, str, int]]) -> Ru
 
 
 def _one(reader: _Reader, entries: list[tuple[str, str, int]], key: str, line: int) -> str:
-    found = [value for name, value, _ in entries if name == key]
-    if len(found) != 1 or not found[0]:
-        reader.refuse(line, key, "missing" if not found else "given more than once or empty")
+    values = [value for name, value, _ in entries if name == key]
+    if len(values) != 1 or not values[0]:
+        reader.refuse(line, key, "missing" if not values else "given more than once or empty")
         return ""
-    return found[0]
+    return values[0]

@@ -52,19 +52,19 @@ def qos_table(settings: Settings, default: int = 0, data_lanes: int = DATA_LANES
     }
     served = {lane for key in ("vlarb_high", "vlarb_low") for lane, _ in table["arbiter"][key]}  # type: ignore[index]
     if starved := sorted(used - served):
-        words = f"virtual lanes {starved} have no weight in either table: their packets would never be sent"
-        notes.append(words)
+        remark = f"virtual lanes {starved} have no weight in either table: their packets would never be sent"
+        notes.append(remark)
     return table, notes
 
 
 def share_notes(settings: Settings, packet: int = PACKET) -> list[str]:
     """The shares of a link with packets of this many bytes, and a note if the weights seem to say others."""
-    found = shares_of(settings, packet)
-    notes = [f"shares of a link on which all lanes always send packets of {packet} bytes: {shown(found)}"]
+    shares = shares_of(settings, packet)
+    notes = [f"shares of a link on which all lanes always send packets of {packet} bytes: {shown(shares)}"]
     for name, table in (("vlarb_high", settings.vlarb_high), ("vlarb_low", settings.vlarb_low)):
         weights: dict[int, int] = {}
         for lane, weight in table:
-            if lane in found:
+            if lane in shares:
                 weights[lane] = weights.get(lane, 0) + weight
         total = sum(weights.values())
         if not total:
@@ -72,8 +72,10 @@ def share_notes(settings: Settings, packet: int = PACKET) -> list[str]:
         by_weight = {lane: Fraction(weight, total) for lane, weight in weights.items()}
         by_packet = shares_of_tables((), table, 0, dict.fromkeys(weights, packet))
         if largest_error(by_weight, by_packet) > _NOTED:
-            words = f"an entry sends whole packets, so lanes of {name} do not share by its weights ({shown(by_weight)})"
-            notes.append(f"{words} but by packets: {shown(by_packet)}")
+            remark = (
+                f"an entry sends whole packets, so lanes of {name} do not share by its weights ({shown(by_weight)})"
+            )
+            notes.append(f"{remark} but by packets: {shown(by_packet)}")
     return notes
 
 

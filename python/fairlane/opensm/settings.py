@@ -114,15 +114,15 @@ def shares_of_tables(high: Table, low: Table, high_limit: int, sizes: Mapping[in
     Lanes without a weight have none.
     """
     first, second = list(_round(high, sizes)), list(_round(low, sizes))
-    found = dict.fromkeys(sizes, Fraction(0))
+    none = dict.fromkeys(sizes, Fraction(0))
     if not first or not second or high_limit == NO_LIMIT:
-        return found | _parts(first or second)
+        return none | _parts(first or second)
     run, runs = _runs(first, max(1, high_limit * LIMIT_UNIT))
     packets = sum(count for _, count, _ in second)
-    one = {lane: Fraction(0) for lane, _, _ in second}  # bytes of a low-priority packet, on average
+    per_packet = {lane: Fraction(0) for lane, _, _ in second}  # bytes of a low-priority packet, on average
     for lane, count, size in second:
-        one[lane] += Fraction(count * size, packets)
-    sent = {lane: run.get(lane, 0) + runs * one.get(lane, Fraction(0)) for lane in sizes}
+        per_packet[lane] += Fraction(count * size, packets)
+    sent = {lane: run.get(lane, 0) + runs * per_packet.get(lane, Fraction(0)) for lane in sizes}
     total = sum(sent.values())
     return {lane: bytes_ / total for lane, bytes_ in sent.items()}
 
@@ -143,17 +143,17 @@ def shares_of_priority(order: Sequence[int], percents: Mapping[int, int]) -> Sha
 
     What is left when all lanes have had their percentage is the first lane's.
     """
-    left, found = Fraction(1), {}
+    left, shares = Fraction(1), {}
     for lane in order:
-        found[lane] = min(left, Fraction(percents.get(lane, 100), 100))
-        left -= found[lane]
-    found[order[0]] += left
-    return found
+        shares[lane] = min(left, Fraction(percents.get(lane, 100), 100))
+        left -= shares[lane]
+    shares[order[0]] += left
+    return shares
 
 
-def largest_error(wanted: Mapping[int, Fraction], found: Mapping[int, Fraction]) -> Fraction:
+def largest_error(wanted: Mapping[int, Fraction], shares: Mapping[int, Fraction]) -> Fraction:
     """The largest difference of a lane's shares."""
-    return max((abs(found.get(lane, 0) - share) for lane, share in wanted.items()), default=Fraction(0))
+    return max((abs(shares.get(lane, 0) - share) for lane, share in wanted.items()), default=Fraction(0))
 
 
 def shown(shares: Mapping[int, Fraction | float]) -> str:
@@ -164,8 +164,8 @@ def shown(shares: Mapping[int, Fraction | float]) -> str:
 def write_shares(shares: Sequence[LaneShare], packet: int) -> str:
     """A table of the shares; ``packet`` is the wire size of a full packet, bytes."""
     rows = [
-        f"{one.lane}\t{','.join(map(str, one.levels))}\t{100 * one.simulated:.6g}\t{100 * one.exported:.6g}\n"
-        for one in shares
+        f"{share.lane}\t{','.join(map(str, share.levels))}\t{100 * share.simulated:.6g}\t{100 * share.exported:.6g}\n"
+        for share in shares
     ]
     headings = "\t".join(_HEADINGS)
     return "".join([f"{_COMMENT.format(packet)}\n", f"{headings}\n", *rows])
@@ -178,21 +178,21 @@ def read_shares(file: Path) -> tuple[int, list[LaneShare]]:
     packet = re.fullmatch(re.escape(_COMMENT).replace(r"\{\}", r"([1-9]\d{0,8})"), lines[0] if lines else "")
     if packet is None or lines[1:2] != ["\t".join(_HEADINGS)]:
         raise ScenarioError(Problem.of_file(file, "not a file of shares that qos export has written", 1))
-    found = []
+    shares = []
     for number, line in enumerate(lines[2:], 3):
         try:
             lane, levels, simulated, exported = line.split("\t")
-            own = tuple(int(level) for level in levels.split(",") if level)
-            found.append(LaneShare(int(lane), own, float(simulated) / 100, float(exported) / 100))
+            levels_of_lane = tuple(int(level) for level in levels.split(",") if level)
+            shares.append(LaneShare(int(lane), levels_of_lane, float(simulated) / 100, float(exported) / 100))
         except ValueError:
-            words = f"not a row of {', '.join(_HEADINGS)}: {line[:60]!r}"
-            raise ScenarioError(Problem.of_file(file, words, number)) from None
-    return int(packet[1]), found
+            message = f"not a row of {', '.join(_HEADINGS)}: {line[:60]!r}"
+            raise ScenarioError(Problem.of_file(file, message, number)) from None
+    return int(packet[1]), shares
 
 
-def differ(one: Mapping[int, Fraction | float], other: Mapping[int, Fraction | float]) -> bool:
+def differ(first: Mapping[int, Fraction | float], second: Mapping[int, Fraction | float]) -> bool:
     """Whether a lane has another share, beyond the digits of a file."""
-    return any(abs(float(one.get(lane, 0)) - float(other.get(lane, 0))) > _ROUNDED for lane in {*one, *other})
+    return any(abs(float(first.get(lane, 0)) - float(second.get(lane, 0))) > _ROUNDED for lane in {*first, *second})
 
 
 def _round(table: Table, sizes: Mapping[int, int]) -> Iterator[tuple[int, int, int]]:
@@ -204,10 +204,10 @@ def _round(table: Table, sizes: Mapping[int, int]) -> Iterator[tuple[int, int, i
 
 def _parts(entries: Sequence[tuple[int, int, int]]) -> Shares:
     total = sum(count * size for _, count, size in entries)
-    found: dict[int, Any] = {}
+    shares: dict[int, Any] = {}
     for lane, count, size in entries:
-        found[lane] = found.get(lane, 0) + Fraction(count * size, total)
-    return found
+        shares[lane] = shares.get(lane, 0) + Fraction(count * size, total)
+    return shares
 
 
 def _runs(entries: Sequence[tuple[int, int, int]], limit: int) -> tuple[dict[int, int], int]:

@@ -43,5 +43,5 @@ class Pattern:
 def analyse(program: _core.Program) -> Pattern:
     """The pattern of a program that ends."""
     traffic = observe(program)
-    verdict, found = judge(traffic)
-    return Pattern(traffic, communities(traffic), verdict, found)
+    verdict, shown = judge(traffic)
+    return Pattern(traffic, communities(traffic), verdict, shown)

@@ -57,20 +57,20 @@ class Traffic:
     @cached_property
     def total(self) -> Ints:
         """Payload of all kinds, by sender and receiver."""
-        found: Ints = self.bytes.sum(axis=0)
-        return found
+        sums: Ints = self.bytes.sum(axis=0)
+        return sums
 
     @property
     def sent(self) -> Ints:
         """Bytes that each rank sends."""
-        found: Ints = self.total.sum(axis=1)
-        return found
+        sums: Ints = self.total.sum(axis=1)
+        return sums
 
     @property
     def received(self) -> Ints:
         """Bytes that each rank receives."""
-        found: Ints = self.total.sum(axis=0)
-        return found
+        sums: Ints = self.total.sum(axis=0)
+        return sums
 
     @property
     def collective_share(self) -> float:
@@ -181,11 +181,11 @@ def _departures(simulation: _core.Simulation, ranks: int) -> tuple[dict[str, Int
     """
     links = columns(_core.Fabric(json.dumps(_fabric(ranks))).links())
     log = columns(simulation.table("departures"))
-    found = []
+    ordered = []
     for end in ("from_host", "to_host"):
         rank = links[end][log["link"]]
         keep = (rank >= 0) & (log["lane"] > _CONTROL)
         rows = {"rank": rank[keep], **{name: log[name][keep] for name in ("message", "packet", "bytes", "lane")}}
         order = numpy.argsort(rows["message"], kind="stable")
-        found.append({name: column[order] for name, column in rows.items()})
-    return found[0], found[1]
+        ordered.append({name: column[order] for name, column in rows.items()})
+    return ordered[0], ordered[1]

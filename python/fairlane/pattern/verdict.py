@@ -106,33 +106,37 @@ def judge(traffic: Traffic) -> tuple[Verdict, Evidence | None]:
     """The verdict, and the evidence for it if there is any."""
     if traffic.ranks < 2 or not traffic.total.any():
         return Verdict("unclear", None, "no bytes are sent"), None
-    found = evidence(traffic)
-    return _verdict(found, traffic.ranks), found
+    seen = evidence(traffic)
+    return _verdict(seen, traffic.ranks), seen
 
 
-def _verdict(found: Evidence, ranks: int) -> Verdict:
-    ball = round(found.bulk_partners) + 1
+def _verdict(seen: Evidence, ranks: int) -> Verdict:
+    ball = round(seen.bulk_partners) + 1
     if ranks < FEWEST_RANKS:
         return Verdict("unclear", None, f"too few ranks to tell (fewer than {FEWEST_RANKS})")
-    if found.grid_share >= GRID_SHARE and found.grid_chance <= found.grid_share / 2:
-        sides = " x ".join(map(str, found.grid))
-        words = (
-            f"{found.grid_share:.0%} of the bytes go to neighbours in a grid of {sides} ranks, {found.grid_neighbours}"
+    if seen.grid_share >= GRID_SHARE and seen.grid_chance <= seen.grid_share / 2:
+        sides = " x ".join(map(str, seen.grid))
+        reason = (
+            f"{seen.grid_share:.0%} of the bytes go to neighbours in a grid of {sides} ranks, {seen.grid_neighbours}"
         )
-        return Verdict("nearest neighbour", ball, f"{words} (by chance {found.grid_chance:.0%})")
+        return Verdict("nearest neighbour", ball, f"{reason} (by chance {seen.grid_chance:.0%})")
     many = (
-        f"half of the ranks need {significant(found.bulk_partners)} of {ranks - 1} others for {BULK:.0%} of their bytes"
+        f"half of the ranks need {significant(seen.bulk_partners)} of {ranks - 1} others for {BULK:.0%} of their bytes"
     )
-    if found.bulk_partners >= MANY_PARTNERS * (ranks - 1):
+    if seen.bulk_partners >= MANY_PARTNERS * (ranks - 1):
         return Verdict("many-to-many", None, many)
-    if found.unit_share - found.unit_chance >= LOCAL_GAIN:
-        words = f"units of {found.unit} consecutive ranks hold {found.unit_share:.0%} of the bytes"
-        return Verdict("hybrid", found.unit, f"{words} (by chance {found.unit_chance:.0%}), and the rest goes beyond")
-    if found.bulk_partners <= FEW_PARTNERS:
-        words = (
-            f"half of the ranks have {BULK:.0%} of their bytes with {significant(found.bulk_partners)} others or fewer"
+    if seen.unit_share - seen.unit_chance >= LOCAL_GAIN:
+        reason = f"units of {seen.unit} consecutive ranks hold {seen.unit_share:.0%} of the bytes"
+        return Verdict(
+            "hybrid",
+            seen.unit,
+            f"{reason} (by chance {seen.unit_chance:.0%}), and the rest goes beyond",
         )
-        return Verdict("nearest neighbour", ball, f"{words}, in no grid")
+    if seen.bulk_partners <= FEW_PARTNERS:
+        reason = (
+            f"half of the ranks have {BULK:.0%} of their bytes with {significant(seen.bulk_partners)} others or fewer"
+        )
+        return Verdict("nearest neighbour", ball, f"{reason}, in no grid")
     return Verdict("many-to-many", None, f"{many}, and no unit holds much of them")
 
 
@@ -140,8 +144,8 @@ def _bulk_partners(both: NDArray[numpy.float64]) -> Ints:
     """For each rank that exchanges anything, the fewest others that account for ``BULK`` of it."""
     active = both[both.any(axis=1)]
     share = numpy.sort(active, axis=1)[:, ::-1].cumsum(axis=1) / active.sum(axis=1, keepdims=True)
-    found: Ints = (share < BULK - 1e-9).sum(axis=1) + 1
-    return found
+    partners: Ints = (share < BULK - 1e-9).sum(axis=1) + 1
+    return partners
 
 
 def grids(ranks: int, dimensions: int) -> Iterator[tuple[int, ...]]:
@@ -163,8 +167,8 @@ def _grid_rows(both: NDArray[numpy.float64]) -> Iterator[tuple[tuple[int, ...], 
             (corner, prod(3 * side - 2 for side in sides) - ranks, "edges and corners too"),
             (around, prod(side * min(3, side) for side in sides) - ranks, "all around, periodic"),
         )
-        for found, by_chance, neighbours in shares:
-            yield sides, neighbours, float(found / total), by_chance / pairs
+        for bytes_of_neighbours, by_chance, neighbours in shares:
+            yield sides, neighbours, float(bytes_of_neighbours / total), by_chance / pairs
 
 
 def neighbour_bytes(both: NDArray[numpy.float64], sides: tuple[int, ...]) -> tuple[float, float, float]:
@@ -178,9 +182,9 @@ def neighbour_bytes(both: NDArray[numpy.float64], sides: tuple[int, ...]) -> tup
             continue
         there = (at + numpy.array(steps)[:, None]) % numpy.array(sides)[:, None]
         values = both[everyone, numpy.ravel_multi_index(tuple(there), sides)]
-        found = float(values.sum())
-        around += found
-        axis += found if sum(map(bool, steps)) == 1 else 0.0
+        exchanged = float(values.sum())
+        around += exchanged
+        axis += exchanged if sum(map(bool, steps)) == 1 else 0.0
         corner += float(values[numpy.abs(there - at).max(axis=0) == 1].sum())
     return axis, corner, around
 
@@ -226,9 +230,11 @@ def communities(traffic: Traffic) -> Communities:
     )
     if not both.any():
         return Communities(tuple((rank,) for rank in range(traffic.ranks)), 0.0, 0.0)
-    found = sorted(tuple(sorted(ranks)) for ranks in louvain_communities(graph, weight="weight", seed=1))
+    members = sorted(tuple(sorted(ranks)) for ranks in louvain_communities(graph, weight="weight", seed=1))
     of = numpy.empty(traffic.ranks, int)
-    for number, ranks in enumerate(found):
+    for number, ranks in enumerate(members):
         of[list(ranks)] = number
     inside = float(both[of[:, None] == of[None, :]].sum() / both.sum())
-    return Communities(tuple(found), inside, float(modularity(graph, [set(ranks) for ranks in found], weight="weight")))
+    return Communities(
+        tuple(members), inside, float(modularity(graph, [set(ranks) for ranks in members], weight="weight"))
+    )

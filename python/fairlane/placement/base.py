@@ -78,13 +78,13 @@ class PlacementPolicy(Named):
         self, free: Sequence[int], requests: Sequence[Request], fabric: FabricView
     ) -> list[list[int] | None]:
         """Hosts for several jobs; by default for one after the other."""
-        left, found = list(free), []
+        left, allocated = list(free), []
         for request in requests:
             hosts = self.allocate(left, request, fabric)
             taken = set(hosts or ())
             left = [host for host in left if host not in taken]
-            found.append(hosts)
-        return found
+            allocated.append(hosts)
+        return allocated
 
     def check(self, fabric: FabricView, hosts: Sequence[int]) -> None:
         """Raises ``Problems`` if the parameters do not fit the fabric, or jobs that need this many ``hosts`` each."""

@@ -54,8 +54,8 @@ class Box(PlacementPolicy):
             start = _place(grid, shape, self.fit, is_ring=is_ring)
             if start is not None:
                 switches = _switches(start, shape, sides)
-                found: list[int] = hosts_of[switches].ravel()[: request.hosts].tolist()
-                return found
+                chosen: list[int] = hosts_of[switches].ravel()[: request.hosts].tolist()
+                return chosen
         return None
 
     def _shapes(self, switches: int, sides: Shape) -> Iterator[Shape]:
@@ -64,22 +64,24 @@ class Box(PlacementPolicy):
         if shape is None or prod(shape) < switches:
             return
         turned = permutations(shape) if self.rotate or isinstance(self.shape, str) else [shape]
-        for one in dict.fromkeys(turned):
-            if len(one) == len(sides) and all(length <= side for length, side in zip(one, sides, strict=True)):
-                yield one
+        for turned_shape in dict.fromkeys(turned):
+            if len(turned_shape) == len(sides) and all(
+                length <= side for length, side in zip(turned_shape, sides, strict=True)
+            ):
+                yield turned_shape
 
     @override
     def check(self, fabric: FabricView, hosts: Sequence[int]) -> None:
         sides = sides_of(fabric)
         if sides is None:
-            words = f"needs a grid of switches (the fabric is laid out as {fabric.plan['kind']!r})"
-            raise Problems(Problem("name", words, "box", 'fabrics such as "torus"'))
+            message = f"needs a grid of switches (the fabric is laid out as {fabric.plan['kind']!r})"
+            raise Problems(Problem("name", message, "box", 'fabrics such as "torus"'))
         per_switch = fabric.hosts // prod(sides)
         most = max(hosts, default=1)
         if isinstance(self.shape, str):
             if named_shape(self.shape, -(-most // per_switch), sides) is None:
-                words = f"no such box of the fabric has {plural(most, 'host')}"
-                raise Problems(Problem("shape", words, self.shape, f"boxes within {_written(sides)}"))
+                message = f"no such box of the fabric has {plural(most, 'host')}"
+                raise Problems(Problem("shape", message, self.shape, f"boxes within {_written(sides)}"))
             return
         if not list(self._shapes(1, sides)):
             turned = " (turned or not)" if self.rotate else ""
@@ -147,8 +149,8 @@ def _padded(cells: Ints, axis: int, before: int, after: int, *, is_ring: bool) -
 
 def _sums(cells: Ints, axis: int, length: int, *, is_ring: bool) -> Ints:
     """For every cell the sum of ``length`` cells along an axis, itself first."""
-    found: Ints = sliding_window_view(_padded(cells, axis, 0, length - 1, is_ring=is_ring), length, axis).sum(axis=-1)
-    return found
+    sums: Ints = sliding_window_view(_padded(cells, axis, 0, length - 1, is_ring=is_ring), length, axis).sum(axis=-1)
+    return sums
 
 
 def _around(grid: Ints, shape: Shape, *, is_ring: bool) -> Ints:
@@ -172,5 +174,5 @@ def _switches(start: Shape, shape: Shape, sides: Shape) -> Ints:
     """The numbers of a box's switches, dimension 0 fastest."""
     places = numpy.stack([axis.ravel(order="F") for axis in numpy.indices(shape)])
     wrapped = (places + numpy.array(start)[:, None]) % numpy.array(sides)[:, None]
-    found: Ints = numpy.ravel_multi_index(tuple(wrapped), sides, order="F").astype(numpy.int64)
-    return found
+    numbers: Ints = numpy.ravel_multi_index(tuple(wrapped), sides, order="F").astype(numpy.int64)
+    return numbers

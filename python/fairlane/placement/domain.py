@@ -39,8 +39,8 @@ class Domain(PlacementPolicy):
     @override
     def check(self, fabric: FabricView, hosts: Sequence[int]) -> None:
         if self.of == "group" and fabric.plan["kind"] != "groups":
-            words = f"the fabric has no groups (it is laid out as {fabric.plan['kind']!r})"
-            raise Problems(Problem("of", words, self.of, "leaf; subtree on a fabric with levels"))
+            message = f"the fabric has no groups (it is laid out as {fabric.plan['kind']!r})"
+            raise Problems(Problem("of", message, self.of, "leaf; subtree on a fabric with levels"))
         top = max(fabric.levels, default=0)
         if self.of == "subtree" and top < 2:
             raise Problems(Problem("of", "the fabric has no levels above its leaf switches", self.of, "leaf, group"))

@@ -38,8 +38,8 @@ def coordinates(fabric: FabricView, sides: tuple[int, ...]) -> Ints:
 def check_curve(fabric: FabricView, curve: Curve, key: str) -> None:
     """Raises ``Problems`` about ``key`` if the fabric has no such order."""
     if curve != "number" and sides_of(fabric) is None:
-        words = f"the fabric is no grid (it is laid out as {fabric.plan['kind']!r})"
-        raise Problems(Problem(key, words, curve, 'number; the others on fabrics such as "torus"'))
+        message = f"the fabric is no grid (it is laid out as {fabric.plan['kind']!r})"
+        raise Problems(Problem(key, message, curve, 'number; the others on fabrics such as "torus"'))
 
 
 def host_order(fabric: FabricView, curve: Curve) -> list[int]:
@@ -49,8 +49,8 @@ def host_order(fabric: FabricView, curve: Curve) -> list[int]:
         return list(range(fabric.hosts))
     places = coordinates(fabric, sides)
     keys = _snake(places, sides) if curve == "snake" else _hilbert(places, sides)
-    found: list[int] = numpy.lexsort(keys).tolist()
-    return found
+    order: list[int] = numpy.lexsort(keys).tolist()
+    return order
 
 
 def _snake(places: Ints, sides: tuple[int, ...]) -> list[Ints]:

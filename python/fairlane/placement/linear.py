@@ -30,8 +30,8 @@ class Linear(PlacementPolicy):
         order = host_order(fabric, self.curve)
         if self.fit == "any":
             is_free = set(free)
-            found = [host for host in order if host in is_free][: request.hosts]
-            return found if len(found) == request.hosts else None
+            chosen = [host for host in order if host in is_free][: request.hosts]
+            return chosen if len(chosen) == request.hosts else None
         enough = [run for run in runs(order, free) if len(run) >= request.hosts]
         if not enough:
             return None
@@ -69,15 +69,15 @@ class Units(PlacementPolicy):
         units = self._free_units(free, fabric)
         if self.order == "interleaved":
             return self._assigned(units, requests)
-        found: list[list[int] | None] = []
+        allocated: list[list[int] | None] = []
         for request in requests:
             order = request.rng.permutation(len(units)).tolist() if self.order == "random" else range(len(units))
             chosen = list(order)[: -(-request.hosts // self.size)]
             hosts = [host for at in chosen for host in units[at]][: request.hosts]
-            found.append(hosts if len(hosts) == request.hosts else None)
-            if found[-1]:
+            allocated.append(hosts if len(hosts) == request.hosts else None)
+            if allocated[-1]:
                 units = [unit for at, unit in enumerate(units) if at not in set(chosen)]
-        return found
+        return allocated
 
     def _free_units(self, free: Sequence[int], fabric: FabricView) -> list[list[int]]:
         order, is_free = host_order(fabric, self.curve), set(free)
@@ -85,16 +85,16 @@ class Units(PlacementPolicy):
         return [unit for unit in units if len(unit) == self.size and is_free.issuperset(unit)]
 
     def _assigned(self, units: list[list[int]], requests: Sequence[Request]) -> list[list[int] | None]:
-        found: list[list[int]] = [[] for _ in requests]
+        hosts_of_requests: list[list[int]] = [[] for _ in requests]
         left = iter(units)
-        while waiting := [at for at, request in enumerate(requests) if len(found[at]) < request.hosts]:
+        while waiting := [at for at, request in enumerate(requests) if len(hosts_of_requests[at]) < request.hosts]:
             for at in waiting:
                 unit = next(left, None)
                 if unit is None:
-                    enough = zip(found, requests, strict=True)
+                    enough = zip(hosts_of_requests, requests, strict=True)
                     return [hosts if len(hosts) == request.hosts else None for hosts, request in enough]
-                found[at] += unit[: requests[at].hosts - len(found[at])]
-        return list(found)
+                hosts_of_requests[at] += unit[: requests[at].hosts - len(hosts_of_requests[at])]
+        return list(hosts_of_requests)
 
     @override
     def check(self, fabric: FabricView, hosts: Sequence[int]) -> None:
@@ -112,10 +112,10 @@ class Units(PlacementPolicy):
 
 def runs(order: Sequence[int], free: Sequence[int]) -> list[list[int]]:
     """The stretches of free hosts along a line."""
-    is_free, found = set(free), [[]]  # type: tuple[set[int], list[list[int]]]
+    is_free, stretches = set(free), [[]]  # type: tuple[set[int], list[list[int]]]
     for host in order:
         if host in is_free:
-            found[-1].append(host)
-        elif found[-1]:
-            found.append([])
-    return [run for run in found if run]
+            stretches[-1].append(host)
+        elif stretches[-1]:
+            stretches.append([])
+    return [run for run in stretches if run]

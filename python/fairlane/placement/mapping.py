@@ -76,14 +76,14 @@ class Blocked(Mapping):
         block = numpy.asarray(self.block)
         keys = numpy.concatenate([at // block, at % block], axis=1)
         order = numpy.lexsort(keys.T[::-1])
-        found: list[int] = numpy.argsort(order, kind="stable").tolist()
-        return found
+        order_of_ranks: list[int] = numpy.argsort(order, kind="stable").tolist()
+        return order_of_ranks
 
     @override
     def problem_with(self, ranks: int) -> tuple[str, str, str] | None:
         if prod(self.grid) != ranks:
-            found = plural(prod(self.grid), "rank")
-            return "grid", f"has {found}, and the job {ranks}", f"sides whose product is {ranks}"
+            size = plural(prod(self.grid), "rank")
+            return "grid", f"has {size}, and the job {ranks}", f"sides whose product is {ranks}"
         if len(self.block) != len(self.grid):
             return "block", "has not as many sides as the grid", f"{len(self.grid)} sides"
         if any(side % part for side, part in zip(self.grid, self.block, strict=True)):
@@ -109,8 +109,8 @@ class HopBytes(Mapping):
         linear = numpy.arange(ranks)
         middle = numpy.full((ranks, ranks), 1 / ranks)  # of all permutations
         starts = (middle, (middle + numpy.eye(ranks)) / 2)
-        found = [linear, *(_assigned(flow, distances, "faq", P0=start, tol=1e-4) for start in starts)]
-        best = min(found, key=lambda places: hop_bytes(traffic, distances, places))
+        candidates = [linear, *(_assigned(flow, distances, "faq", P0=start, tol=1e-4) for start in starts)]
+        best = min(candidates, key=lambda places: hop_bytes(traffic, distances, places))
         if ranks <= MOST_EXCHANGED:
             exchanged = _assigned(flow, distances, "2opt", partial_guess=numpy.column_stack([linear, best]))
             best = min([best, exchanged], key=lambda places: hop_bytes(traffic, distances, places))
@@ -133,8 +133,8 @@ def _assigned(flow: Floats, distances: Floats, method: str, **options: Any) -> N
     from scipy.optimize import quadratic_assignment
 
     solve: Any = quadratic_assignment  # its stubs have an overload for each method
-    found = solve(flow, distances, method=method, options={**options, "rng": numpy.random.default_rng(0)})
-    return cast("NDArray[numpy.int64]", found.col_ind)
+    solution = solve(flow, distances, method=method, options={**options, "rng": numpy.random.default_rng(0)})
+    return cast("NDArray[numpy.int64]", solution.col_ind)
 
 
 class _Unread(Linear):

@@ -46,36 +46,36 @@ def measure(
     used = {name: fabric.job_links(hosts, policy[name]) for name, hosts in jobs.items()}
     between = (fabric.links["from_switch"] >= 0) & (fabric.links["to_switch"] >= 0)
     users = numpy.sum(list(used.values()), axis=0)
-    found = {}
+    by_name = {}
     for name, every in jobs.items():
         hosts, ranks = list(dict.fromkeys(every)), fabric.ranks_by_route(every, policy[name])
         apart = fabric.distances(ranks, policy[name])
         pairs = len(ranks) ** 2 - sum(count**2 for count in Counter(ranks).values())
         parts = pieces(fabric, hosts, used[name])
-        own = used[name] & between
-        found[name] = AllocationMetrics(
+        used_by_job = used[name] & between
+        by_name[name] = AllocationMetrics(
             hosts=len(hosts),
             switches=len({at for some in switches_at(fabric, hosts, used[name]) for at in some}),
             average_distance=float(apart.sum() / pairs) if pairs else 0.0,
             diameter=ceil(apart.max()),
             pieces=len(parts),
             contiguity=max(parts) / len(hosts),
-            links=int(own.sum()),
-            shared=float((users[own] > 1).mean()) if own.any() else 0.0,
+            links=int(used_by_job.sum()),
+            shared=float((users[used_by_job] > 1).mean()) if used_by_job.any() else 0.0,
         )
-    return found
+    return by_name
 
 
 def switches_at(
     fabric: "Fabric", hosts: Sequence[int], used: "numpy.typing.NDArray[numpy.bool_] | None" = None
 ) -> list[list[int]]:
     """The switches of each host, at the adapters that are on ``used`` links, or at its first adapter if none is."""
-    found = []
+    switches = []
     for host in hosts:
         at, links = fabric.adapter_switches(host), fabric.adapter_links(host)
         chosen = at[used[links]] if used is not None and used[links].any() else at[:1]
-        found.append(list(dict.fromkeys(chosen.tolist())))
-    return found
+        switches.append(list(dict.fromkeys(chosen.tolist())))
+    return switches
 
 
 def pieces(

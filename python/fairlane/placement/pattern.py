@@ -27,8 +27,8 @@ class Pattern(PlacementPolicy):
     def allocate(self, free: Sequence[int], request: Request, fabric: FabricView) -> list[int] | None:
         if len(free) < request.hosts:
             return None
-        found = request.communication() if request.communication else Communication("unclear")
-        dense = found.kind == "many-to-many"
+        communication = request.communication() if request.communication else Communication("unclear")
+        dense = communication.kind == "many-to-many"
         if dense or sides_of(fabric) is not None:
             for policy in _compact(fabric):
                 hosts = policy.allocate(free, request, fabric)
@@ -36,7 +36,7 @@ class Pattern(PlacementPolicy):
                     return hosts
         if dense and self.wait:
             return None
-        return _in_units(free, request.hosts, min(found.unit or 1, request.hosts), fabric)
+        return _in_units(free, request.hosts, min(communication.unit or 1, request.hosts), fabric)
 
     @override
     def wanted(self) -> str:

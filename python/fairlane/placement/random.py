@@ -44,8 +44,8 @@ class Fragmented(PlacementPolicy):
         runs = numpy.split(numpy.asarray(free), ends[ends < len(free)])
         order = numpy.argsort(request.rng.random(len(runs)), kind="stable")
         taken = numpy.concatenate([runs[at] for at in order])[: request.hosts]
-        found: list[int] = numpy.sort(taken).tolist()
-        return found
+        chosen: list[int] = numpy.sort(taken).tolist()
+        return chosen
 
 
 class Groups(PlacementPolicy):
@@ -90,8 +90,8 @@ class Groups(PlacementPolicy):
     @override
     def check(self, fabric: FabricView, hosts: Sequence[int]) -> None:
         if fabric.plan["kind"] != "groups":
-            words = f"the fabric has no groups (it is laid out as {fabric.plan['kind']!r})"
-            raise Problems(Problem("name", words, "groups", "a dragonfly"))
+            message = f"the fabric has no groups (it is laid out as {fabric.plan['kind']!r})"
+            raise Problems(Problem("name", message, "groups", "a dragonfly"))
         there = 1 + max(fabric.leaf_of) // fabric.plan["switches"]
         most = min(there, *hosts) if hosts else there
         if self.count > most:

@@ -72,8 +72,8 @@ def show(results: Results, name: str | None = None, axes: Given = None) -> Any:
         ResultsError: ``axes`` are more or fewer than the figure has panels.
     """
     names = [name] if name else list(FIGURES.builtin)
-    for one in names:
-        drawn = draw_new(results, one, _found(results, one), axes)
+    for figure in names:
+        drawn = draw_new(results, figure, _found(results, figure), axes)
         if drawn is not None:
             return drawn
     raise ScenarioError(nothing_in(names[0]))
@@ -89,8 +89,8 @@ def _found(results: Results, name: str) -> Draw:
         draw = FIGURES.find(name)
     subject = _subject(draw)
     if not isinstance(results, subject):
-        words = f"draws a {subject.__name__}, and these results are a {type(results).__name__}"
-        raise ScenarioError(Problem("figure", words, name, ", ".join(allowed)))
+        message = f"draws a {subject.__name__}, and these results are a {type(results).__name__}"
+        raise ScenarioError(Problem("figure", message, name, ", ".join(allowed)))
     return draw
 
 
@@ -109,8 +109,8 @@ def _subject(draw: Draw) -> type:
     """Of what a figure is: the annotation of its argument, a run without one."""
     code = draw.__code__ if hasattr(draw, "__code__") else None
     first = code.co_varnames[0] if code and code.co_argcount else ""
-    found = get_type_hints(draw).get(first, Run)
-    return found if isinstance(found, type) else Run
+    subject = get_type_hints(draw).get(first, Run)
+    return subject if isinstance(subject, type) else Run
 
 
 def draw_into(folder: Path | None, data: Any, name: str, draw: Draw, look: Look = LIGHT) -> Path | None:

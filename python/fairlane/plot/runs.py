@@ -49,8 +49,8 @@ class Panels:
             return cls(list(canvas(*size).subplots(rows, columns, squeeze=False, **options).flat), own=True)
         axes = [given] if isinstance(given, Axes) else list(given)
         if len(axes) != rows * columns:
-            words = f"the figure needs {rows * columns}: {rows} x {columns} panels, row by row"
-            raise ResultsError(f"axes: {len(axes)} given; {words}")
+            message = f"the figure needs {rows * columns}: {rows} x {columns} panels, row by row"
+            raise ResultsError(f"axes: {len(axes)} given; {message}")
         return cls(axes, own=False)
 
     @property
@@ -82,9 +82,9 @@ def figure_of(drawn: Drawn | Figure) -> Figure:
     """The figure of its axes."""
     if isinstance(drawn, Figure):
         return drawn
-    found = (drawn if isinstance(drawn, Axes) else drawn[0]).get_figure(root=True)
-    assert found is not None, "axes that were drawn on are in a figure"
-    return found
+    figure = (drawn if isinstance(drawn, Axes) else drawn[0]).get_figure(root=True)
+    assert figure is not None, "axes that were drawn on are in a figure"
+    return figure
 
 
 _HEAT = LinearSegmentedColormap.from_list("heat", list(heat.HEAT))

@@ -53,14 +53,14 @@ class Shape(Part):
 def shapes(scaled: Floats, run: Integers, names: Sequence[str]) -> list[Shape]:
     """The shapes of all runs. Raises ``ScenarioError`` if one has too few timesteps, or there are too few counters."""
     if scaled.shape[1] < DIMENSIONS:
-        words = f"clusters of runs take at least {DIMENSIONS} counters"
-        raise ScenarioError(Problem("features", words, scaled.shape[1]))
-    words = f"timesteps, too few for a subspace of {DIMENSIONS} dimensions"
+        message = f"clusters of runs take at least {DIMENSIONS} counters"
+        raise ScenarioError(Problem("features", message, scaled.shape[1]))
+    message = f"timesteps, too few for a subspace of {DIMENSIONS} dimensions"
     counts = zip(names, numpy.bincount(run, minlength=len(names)), strict=True)
     few = [(name, count) for name, count in counts if count <= DIMENSIONS]
     if few:
         allowed = f"{DIMENSIONS + 1} timesteps or more"
-        raise ScenarioError(Problem("run", f"has {count} {words}", name, allowed) for name, count in few)
+        raise ScenarioError(Problem("run", f"has {count} {message}", name, allowed) for name, count in few)
     return [Shape.of(scaled[run == number]) for number in range(len(names))]
 
 
@@ -70,7 +70,7 @@ def distances(these: Sequence[Shape], those: Sequence[Shape]) -> Floats:
     The smallest angle belongs to the first dimension. Angles come from their cosines, so they are known to 1e-8.
     """
     (axes, means, variances), (others_axes, others_means, others_variances) = (
-        [numpy.array([getattr(one, name) for one in shapes]) for name in ("axes", "mean", "variance")]
+        [numpy.array([getattr(shape, name) for shape in shapes]) for name in ("axes", "mean", "variance")]
         for shapes in (these, those)
     )
     cosines = numpy.linalg.svd(axes[:, None] @ others_axes.transpose(0, 2, 1)[None], compute_uv=False)
@@ -78,8 +78,8 @@ def distances(these: Sequence[Shape], those: Sequence[Shape]) -> Floats:
     apart = (means[:, None] - others_means[None]) ** 2
     ratio = variances[:, None] / others_variances[None]
     divergence = (ratio + 1 / ratio - 2 + apart / variances[:, None] + apart / others_variances[None]) / 2
-    found: Floats = (angles * divergence).mean(axis=2)
-    return found
+    mean_angles: Floats = (angles * divergence).mean(axis=2)
+    return mean_angles
 
 
 class Clusters(Part):
@@ -111,15 +111,15 @@ class Clusters(Part):
         from sklearn.cluster import SpectralClustering
 
         if count >= len(known):
-            words = f"too many clusters for {plural(len(known), 'run')}"
-            raise ScenarioError(Problem("clusters", words, count, f"at most {len(known) - 1}"))
+            message = f"too many clusters for {plural(len(known), 'run')}"
+            raise ScenarioError(Problem("clusters", message, count, f"at most {len(known) - 1}"))
         bandwidth = float(numpy.median(between[numpy.triu_indices(len(known), 1)])) or 1.0
         affinity = _affinity(between, bandwidth)
         affinity = (affinity + affinity.T) / 2  # angles between the same two runs differ by rounding
-        found = SpectralClustering(count, affinity="precomputed", random_state=seed).fit_predict(affinity)
+        labels_found = SpectralClustering(count, affinity="precomputed", random_state=seed).fit_predict(affinity)
         vectors, values = _walk(affinity, count)
-        first = list(dict.fromkeys(found.tolist()))  # clusters are numbered in the order of their first run
-        labels = numpy.array([first.index(label) for label in found.tolist()])
+        first = list(dict.fromkeys(labels_found.tolist()))  # clusters are numbered in the order of their first run
+        labels = numpy.array([first.index(label) for label in labels_found.tolist()])
         centres = [vectors[labels == number].mean(axis=0) for number in range(int(labels.max()) + 1)]
         if len(centres) < count:
             raise ScenarioError(Problem("clusters", f"the runs form only {len(centres)} clusters", count))
@@ -137,14 +137,14 @@ class Clusters(Part):
         """The places of runs with these distances (columns) to the training runs."""
         affinity = _affinity(between, self.bandwidth)
         walk = affinity / affinity.sum(axis=1, keepdims=True)
-        found: Floats = walk @ self.vectors / self.values
-        return found
+        coordinates: Floats = walk @ self.vectors / self.values
+        return coordinates
 
     def nearest(self, between: Floats) -> Integers:
         """The cluster of each."""
         off = self.places(between)[:, None, :] - self.centres[None]
-        found: Integers = (off**2).sum(axis=2).argmin(axis=1)
-        return found
+        numbers: Integers = (off**2).sum(axis=2).argmin(axis=1)
+        return numbers
 
     def of(self, rows: Floats, run: Integers, names: Sequence[str]) -> Integers:
         """The cluster of every row, by all rows of its run."""
@@ -153,8 +153,8 @@ class Clusters(Part):
 
 
 def _affinity(between: Floats, bandwidth: float) -> Floats:
-    found: Floats = numpy.maximum(numpy.exp(-between / bandwidth), _MIN_AFFINITY)
-    return found
+    affinity: Floats = numpy.maximum(numpy.exp(-between / bandwidth), _MIN_AFFINITY)
+    return affinity
 
 
 def _walk(affinity: Floats, count: int) -> tuple[Floats, Floats]:
@@ -216,18 +216,18 @@ def local(
             seen += [(rows[~out], rows[out], labels) for labels in labels_of]
         if given is not None:
             seen.append((inside, outside, given))
-        found = []
+        columns = []
         for within, beyond, labels in seen:
-            found += [_predicted(table, out, within, beyond, labels, (model, hyperparameters, seed))]
-            found += [labels[table.run[out]].astype(float)]
+            columns += [_predicted(table, out, within, beyond, labels, (model, hyperparameters, seed))]
+            columns += [labels[table.run[out]].astype(float)]
         progress()
-        return numpy.column_stack(found)
+        return numpy.column_stack(columns)
 
     with one_thread():
-        found = cross_validate(fold, held_out)
+        columns = cross_validate(fold, held_out)
     names: list[dict[str, str | int]] = [{"clusters": count, "setting": setting} for count, setting in models]
-    made = Comparison.of(table, fold, names, found[:, 0::2])
-    assigned = found[:, 1::2].T.ravel().astype(int)
+    made = Comparison.of(table, fold, names, columns[:, 0::2])
+    assigned = columns[:, 1::2].T.ravel().astype(int)
     return Comparison(made.table, made.predictions.with_columns(pl.Series("cluster", assigned)))
 
 
@@ -249,13 +249,15 @@ def _apart(
     every = shapes(prepared.scale.of(table.rows), table.run, table.names)
     known = numpy.unique(table.run[~out])
     between = distances(every, [every[number] for number in known])
-    found = []
+    of_runs = []
     for count in clusters:
-        made, labels = Clusters.fit(prepared.scale, [every[it] for it in known], between[known], count, seed)
+        made, labels = Clusters.fit(
+            prepared.scale, [every[known_run] for known_run in known], between[known], count, seed
+        )
         of_run = made.nearest(between)
         of_run[known] = labels
-        found.append(of_run)
-    return inside, prepared.of(table.rows[out]), found
+        of_runs.append(of_run)
+    return inside, prepared.of(table.rows[out]), of_runs
 
 
 def _together(
@@ -279,10 +281,10 @@ def _predicted(
     """Times of held-out rows, each by the model of its run's cluster, or of all runs if no other run is in it."""
     at, (model, hyperparameters, seed) = labels[table.run], how
     truth, run = table.truth[~out], table.run[~out]
-    found = numpy.zeros(int(out.sum()))
-    for one in numpy.unique(at[out]):
-        theirs, own = at[out] == one, at[~out] == one
-        own = own if own.any() else numpy.ones_like(own)
-        made = fitted(model, hyperparameters, seed, inside[own], truth[own], run[own])
-        found[theirs] = made.predict(outside[theirs])
-    return found
+    predictions = numpy.zeros(int(out.sum()))
+    for cluster in numpy.unique(at[out]):
+        theirs, of_cluster = at[out] == cluster, at[~out] == cluster
+        of_cluster = of_cluster if of_cluster.any() else numpy.ones_like(of_cluster)
+        made = fitted(model, hyperparameters, seed, inside[of_cluster], truth[of_cluster], run[of_cluster])
+        predictions[theirs] = made.predict(outside[theirs])
+    return predictions

@@ -78,8 +78,8 @@ def _precision(scaled: Floats) -> Floats:
     require("predict")
     from sklearn.covariance import LedoitWolf
 
-    found: Floats = LedoitWolf().fit(scaled).precision_
-    return found
+    precision: Floats = LedoitWolf().fit(scaled).precision_
+    return precision
 
 
 def _distance(centred: Floats, precision: Floats) -> float:
@@ -112,8 +112,8 @@ class Pipeline(Part):
         of_row = labels[table.run]
         regressors = []
         for number in range(clusters):
-            own = of_row == number
-            regressors.append(freeze(estimator(model, seed).fit(seen[own], table.truth[own])))
+            of_cluster = of_row == number
+            regressors.append(freeze(estimator(model, seed).fit(seen[of_cluster], table.truth[of_cluster])))
         return cls(parts=prepared, clusters=made, regressors=regressors)
 
     def cluster(self, table: CounterTable) -> Integers:
@@ -128,11 +128,11 @@ class Pipeline(Part):
 
     def regress(self, seen: Floats, cluster: Integers) -> Floats:
         """The same from the input of regressors."""
-        found = numpy.zeros(len(seen))
+        predictions = numpy.zeros(len(seen))
         for number in numpy.unique(cluster):
-            own = cluster == number
-            found[own] = self.regressors[number].predict(seen[own])
-        return found
+            of_cluster = cluster == number
+            predictions[of_cluster] = self.regressors[number].predict(seen[of_cluster])
+        return predictions
 
 
 class Predictor(FittedModel):
@@ -184,8 +184,8 @@ class Predictor(FittedModel):
         beyond = numpy.flatnonzero(~numpy.isfinite(predicted))
         if len(beyond):
             run = ordered.names[ordered.run[beyond[0]]]
-            words = f"the predicted time of run {run} is not finite: counters or model are too large"
-            raise ScenarioError(Problem("", words))
+            message = f"the predicted time of run {run} is not finite: counters or model are too large"
+            raise ScenarioError(Problem("", message))
         return ordered.keys.with_columns(
             pl.Series("predicted", predicted),
             pl.Series("low", predicted - self.half_width),
@@ -239,8 +239,8 @@ def fit(
     choice = choose(table, model, parts, folds=folds, seed=seed, progress=progress)
 
     def held_out(out: Bools) -> Floats:
-        own = choice.of_fold[int(fold[out][0])]
-        outside, part = table.filter(out), Pipeline.fit(table.filter(~out), *own, clusters, seed)
+        model_and_parts = choice.of_fold[int(fold[out][0])]
+        outside, part = table.filter(out), Pipeline.fit(table.filter(~out), *model_and_parts, clusters, seed)
         cluster = part.cluster(outside)
         rng = stream(seed, Purpose.FOLD, int(fold[out][0]) + 1)
         importance[:] += _permutation_importance(part, outside, cluster, rng) * (out.sum() / len(truth))
@@ -282,6 +282,6 @@ def _permutation_importance(
     shuffled = numpy.tile(seen, (count, 1, 1))
     for at in range(count):
         shuffled[at, :, at] = seen[rng.permutation(len(seen)), at]
-    found = part.regress(shuffled.reshape(-1, count), numpy.tile(cluster, count)).reshape(count, -1)
-    increase: Floats = ((found - truth) ** 2).mean(axis=1) - ((part.regress(seen, cluster) - truth) ** 2).mean()
+    predictions = part.regress(shuffled.reshape(-1, count), numpy.tile(cluster, count)).reshape(count, -1)
+    increase: Floats = ((predictions - truth) ** 2).mean(axis=1) - ((part.regress(seen, cluster) - truth) ** 2).mean()
     return increase

@@ -74,8 +74,8 @@ def pursue(
             continue
         primal = float(numpy.linalg.norm(matrix - low - sparse)) / size
         dual = float(numpy.linalg.norm(sparse - before)) / max(float(numpy.linalg.norm(missed)), 1e-300)
-        found = float(strengths.sum() + weight * numpy.abs(sparse).sum())
-        gap = abs(found - _bound(matrix, penalty * missed, weight)) / max(found, 1e-300)
+        objective = float(strengths.sum() + weight * numpy.abs(sparse).sum())
+        gap = abs(objective - _bound(matrix, penalty * missed, weight)) / max(objective, 1e-300)
         if max(primal, gap) < tolerance:
             break
         if max(primal, dual) > 5 * min(primal, dual):
@@ -99,7 +99,7 @@ def split(
     """The sparse part of later rows by a ``Decomposition``, each row by itself."""
     bound, kept = weight / penalty, penalty / (1 / strengths + penalty)
     onto = (axes.T * kept) @ axes
-    found = numpy.zeros_like(rows)
+    parts = numpy.zeros_like(rows)
     live, given = numpy.arange(len(rows)), rows
     sparse, missed = numpy.zeros_like(rows), numpy.zeros_like(rows)
     for _ in range(steps):
@@ -110,12 +110,12 @@ def split(
         before, sparse = sparse, target - missed
         off = numpy.maximum(numpy.abs(sparse - before), numpy.abs(given - low - sparse)).max(axis=1)
         if (done := off < tolerance).any():
-            found[live[done]] = sparse[done]
+            parts[live[done]] = sparse[done]
             live, given, sparse, missed = live[~done], given[~done], sparse[~done], missed[~done]
             if not len(live):
-                return found
-    found[live] = sparse
-    return found
+                return parts
+    parts[live] = sparse
+    return parts
 
 
 def _penalty(matrix: Floats) -> float:
@@ -129,8 +129,8 @@ def _shrunk(matrix: Floats, by: float) -> tuple[Floats, Floats]:
     squares, vectors = numpy.linalg.eigh(tall.T @ tall)
     values = numpy.sqrt(numpy.maximum(squares, 0.0))
     kept = numpy.where(values > by, 1 - by / numpy.maximum(values, by), 0.0)
-    found: Floats = tall @ ((vectors * kept) @ vectors.T)
-    return found if tall is matrix else found.T, values * kept
+    product: Floats = tall @ ((vectors * kept) @ vectors.T)
+    return product if tall is matrix else product.T, values * kept
 
 
 def _bound(matrix: Floats, dual: Floats, weight: float) -> float:
@@ -197,12 +197,14 @@ class Parts(Part):
         base: tuple[Parts, Floats] = (cls(name="base", scale=scale), scaled)
         if set(names) <= {"base"}:
             return {"base": base}
-        found = pursue(scaled)
-        subspace = Subspace(axes=found.axes, strengths=found.strengths, weight=found.weight, penalty=found.penalty)
+        pursuit = pursue(scaled)
+        subspace = Subspace(
+            axes=pursuit.axes, strengths=pursuit.strengths, weight=pursuit.weight, penalty=pursuit.penalty
+        )
         every: dict[PartsName, tuple[Parts, Floats]] = {
             "base": base,
-            "low-rank": (cls(name="low-rank", scale=scale, subspace=subspace), found.low_rank),
-            "sparse": (cls(name="sparse", scale=scale, subspace=subspace), found.sparse),
+            "low-rank": (cls(name="low-rank", scale=scale, subspace=subspace), pursuit.low_rank),
+            "sparse": (cls(name="sparse", scale=scale, subspace=subspace), pursuit.sparse),
         }
         return {name: every[name] for name in names}
 

@@ -78,12 +78,12 @@ def column_of(name: str, columns: Iterable[str]) -> str | None:
 def columns_of(names: Sequence[str], columns: Iterable[str]) -> dict[str, str | None]:
     """The column of each counter. Where both have a counter once, its device may differ, or be in one name only."""
     every = list(columns)
-    found = {name: column_of(name, every) for name in names}
-    for name in (name for name, column in found.items() if column is None):
+    columns_by_name = {name: column_of(name, every) for name in names}
+    for name in (name for name, column in columns_by_name.items() if column is None):
         alike = [column for column in every if of_any_device(column) == of_any_device(name)]
         if len(alike) == 1 and [of_any_device(other) for other in names].count(of_any_device(name)) == 1:
-            found[name] = alike[0]
-    return found
+            columns_by_name[name] = alike[0]
+    return columns_by_name
 
 
 RUN, TIMESTEP, TARGET = "run", "timestep", "seconds"
@@ -113,9 +113,9 @@ class CounterTable:
 
         Raises ``ScenarioError``.
         """
-        found = read_table(path)
+        frame = read_table(path)
         try:
-            return cls.of(found, **columns)
+            return cls.of(frame, **columns)
         except ScenarioError as error:
             raise ScenarioError(problem.at(str(path), None) for problem in error.problems) from None
 
@@ -185,9 +185,11 @@ class CounterTable:
 
     def select(self, features: Sequence[str]) -> Self:
         """These features only, in this order. Raises ``ScenarioError`` if one is missing."""
-        words = "feature: the model asks for it, and the table does not have it:"
+        missing_feature = "feature: the model asks for it, and the table does not have it:"
         columns = columns_of(features, self.features)
-        missing = [Problem.unknown(name, words, name, self.features) for name in features if columns[name] is None]
+        missing = [
+            Problem.unknown(name, missing_feature, name, self.features) for name in features if columns[name] is None
+        ]
         if missing:
             raise ScenarioError(missing)
         at = {name: number for number, name in enumerate(self.features)}
@@ -216,22 +218,22 @@ class CounterTable:
 def _features(frame: pl.DataFrame, wanted: Sequence[str] | None, others: set[str]) -> list[str]:
     candidates = [name for name in frame.columns if name not in others]
     if wanted is None:
-        found = [name for name in candidates if frame.schema[name].is_numeric() and not identifies(name)]
+        features = [name for name in candidates if frame.schema[name].is_numeric() and not identifies(name)]
     else:
         columns = {pattern: _matching(pattern, candidates) for pattern in wanted}
         if unmet := [pattern for pattern, names in columns.items() if not names]:
             raise ScenarioError(Problem.unknown("features", "column", name, candidates, name) for name in unmet)
-        found = [name for name in candidates if any(name in names for names in columns.values())]
-    if not found:
+        features = [name for name in candidates if any(name in names for names in columns.values())]
+    if not features:
         raise ScenarioError(Problem("features", "no numeric column except run, timestep and time"))
-    return found
+    return features
 
 
 def _matching(pattern: str, candidates: Sequence[str]) -> list[str]:
     """The columns of a pattern, by their own names; else by those of the specification, at last of any device."""
     for name_of in (str, standard_name, of_any_device):
-        if found := [name for name in candidates if fnmatchcase(name_of(name), name_of(pattern))]:
-            return found
+        if names := [name for name in candidates if fnmatchcase(name_of(name), name_of(pattern))]:
+            return names
     return []
 
 
@@ -245,20 +247,20 @@ def _numeric(frame: pl.DataFrame, name: str, keys: list[str]) -> list[Problem]:
         return []
     where = ", ".join(f"{key} {bad[key][0]}" for key in keys)
     value = "empty" if bad[name][0] is None else str(bad[name][0])
-    words = f"{bad.height} of {frame.height} cells are no finite numbers up to {LARGEST:g}, the first at {where}"
-    return [Problem(name, words, value, f"finite numbers up to {LARGEST:g}")]
+    message = f"{bad.height} of {frame.height} cells are no finite numbers up to {LARGEST:g}, the first at {where}"
+    return [Problem(name, message, value, f"finite numbers up to {LARGEST:g}")]
 
 
 def _keyed(frame: pl.DataFrame, keys: list[str]) -> list[Problem]:
     run, timestep = keys
-    found = []
+    problems = []
     if not (frame.schema[run].is_integer() or frame.schema[run] == pl.String) or frame[run].null_count():
-        found.append(Problem(run, "not a column of integers or text without empty cells", str(frame.schema[run])))
+        problems.append(Problem(run, "not a column of integers or text without empty cells", str(frame.schema[run])))
     if not frame.schema[timestep].is_integer() or frame[timestep].null_count():
-        words = "not a column of integers without empty cells"
-        found.append(Problem(timestep, words, str(frame.schema[timestep])))
+        message = "not a column of integers without empty cells"
+        problems.append(Problem(timestep, message, str(frame.schema[timestep])))
     twice = frame.filter(frame.select(keys).is_duplicated())
-    if twice.height and not found:
-        words = f"run {twice[run][0]} has its timestep {twice[timestep][0]} more than once"
-        found.append(Problem(timestep, words, allowed="one row for each run and timestep"))
-    return found
+    if twice.height and not problems:
+        message = f"run {twice[run][0]} has its timestep {twice[timestep][0]} more than once"
+        problems.append(Problem(timestep, message, allowed="one row for each run and timestep"))
+    return problems

@@ -98,7 +98,7 @@ class Comparison:
         return cls(pl.DataFrame(rows), pl.concat(predictions))
 
     def difference(
-        self, one: Mapping[str, str | int], other: Mapping[str, str | int], coverage: float = 0.95
+        self, first: Mapping[str, str | int], second: Mapping[str, str | int], coverage: float = 0.95
     ) -> Difference:
         """The mean square error of one model less that of another, paired by fold; each is named by its columns.
 
@@ -110,7 +110,7 @@ class Comparison:
             .agg(mse=((pl.col("predicted") - pl.col("seconds")) ** 2).mean())
             .sort("fold")["mse"]
             .to_numpy()
-            for model in (one, other)
+            for model in (first, second)
         ]
         return Difference(*corrected_interval(squares[0] - squares[1], coverage))
 
@@ -143,14 +143,17 @@ def compare(
         made = Parts.fit(table.rows[~out], parts)
         if any(setting == "transductive" for *_, setting in kinds) and not both:
             both.update({name: seen for name, (_, seen) in Parts.fit(table.rows, parts).items()})
-        found = []
-        seen = {(name, "inductive"): (own, made[name][0].of(table.rows[out])) for name, (_, own) in made.items()}
+        predictions = []
+        seen = {
+            (name, "inductive"): (parts_of_rows, made[name][0].of(table.rows[out]))
+            for name, (_, parts_of_rows) in made.items()
+        }
         seen |= {(name, "transductive"): (rows[~out], rows[out]) for name, rows in both.items()}
         for model, chosen, part, setting in kinds:
             inside, outside = seen[part, setting]
-            found.append(fitted(model, chosen, seed, inside, truth[~out], table.run[~out]).predict(outside))
+            predictions.append(fitted(model, chosen, seed, inside, truth[~out], table.run[~out]).predict(outside))
         progress()
-        return numpy.column_stack(found)
+        return numpy.column_stack(predictions)
 
     with one_thread():
         predicted = cross_validate(fold, held_out)
@@ -170,18 +173,18 @@ def _kinds(
     each = [(model, kind) for kind in hyperparameters for model in models if kind == "own" or model in TUNED]
     # What has one set of hyperparameters only is compared with any other of the rest.
     each += [(model, "own") for model in models if model not in TUNED and "own" not in hyperparameters]
-    found = [(model, kind, part, "inductive") for part in parts for model, kind in each]
+    kinds = [(model, kind, part, "inductive") for part in parts for model, kind in each]
     if transductive:
         plain = [(model, kind) for model, kind in each if model in TUNED and kind != "tuned"]
-        found += [(model, kind, part, "transductive") for part in parts if part != "base" for model, kind in plain]
-    return found
+        kinds += [(model, kind, part, "transductive") for part in parts if part != "base" for model, kind in plain]
+    return kinds
 
 
 def folds_of(table: CounterTable, folds: int, seed: int) -> Integers:
     """The fold of every row: that of its run. Raises ``ScenarioError`` if there are fewer runs than folds."""
     if not 2 <= folds <= table.runs:
-        words = f"the table has {plural(table.runs, 'run')}, and each fold takes one at least"
-        raise ScenarioError(Problem("folds", words, folds, f"2 to {table.runs}" if table.runs > 1 else "more runs"))
+        message = f"the table has {plural(table.runs, 'run')}, and each fold takes one at least"
+        raise ScenarioError(Problem("folds", message, folds, f"2 to {table.runs}" if table.runs > 1 else "more runs"))
     return assign_folds(table.run, folds, stream(seed, Purpose.FOLD))
 
 
@@ -235,8 +238,8 @@ def choose(
     def best_without(fold: int) -> Kind:
         training = table.filter(of_fold != fold)
         if training.runs < 2:
-            words = "leaves one run to train with: none is left to choose a model by"
-            raise ScenarioError(Problem("folds", words, folds, "more runs, or a model and its parts by name"))
+            message = "leaves one run to train with: none is left to choose a model by"
+            raise ScenarioError(Problem("folds", message, folds, "more runs, or a model and its parts by name"))
         best = ranked(training, min(INNER_FOLDS, training.runs))[0]
         return best.model, best.parts
 

@@ -113,11 +113,11 @@ def directory(environment: Mapping[str, str]) -> tuple[Path, bool]:
     return Path(runtime, "fairlane"), True
 
 
-def unsafe(found: os.stat_result) -> str:
+def unsafe(status: os.stat_result) -> str:
     """Why the files of a directory cannot be trusted; empty if they can: others must not be able to replace them."""
-    if found.st_uid not in (os.geteuid(), 0):
+    if status.st_uid not in (os.geteuid(), 0):
         return "belongs to another user"
-    if found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX:
+    if status.st_mode & 0o022 and not status.st_mode & stat.S_ISVTX:
         return "others may write to it, and it is not sticky"
     return ""
 

@@ -90,8 +90,8 @@ class Results:
 
     def tables(self) -> dict[str, pl.DataFrame]:
         """Every table by name."""
-        found = {name: getattr(self, name) for name in (*self.TABLES, *self.ON_DEMAND)}
-        return {name: table for name, table in found.items() if table is not None}
+        frames = {name: getattr(self, name) for name in (*self.TABLES, *self.ON_DEMAND)}
+        return {name: table for name, table in frames.items() if table is not None}
 
     def query(self, sql: str) -> pl.DataFrame:
         """Answers ``sql``, one SELECT (or DESCRIBE, SHOW, EXPLAIN) over the tables.

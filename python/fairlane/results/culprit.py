@@ -59,10 +59,10 @@ def _rows(
         there = milestones(left.work, [labels[job].start for job in left.jobs])
         for number, job in enumerate(left.jobs):
             label = labels[job]
-            found = lost(here[job], there[number]) if label.iterates and not label.background else None
-            if found is None:
+            lost_of_job = lost(here[job], there[number]) if label.iterates and not label.background else None
+            if lost_of_job is None:
                 continue
-            compared, estimate = found
+            compared, estimate = lost_of_job
             rest = common(there[number], isolated[job]) if job in isolated else None
             yield {
                 "victim": label.name,
@@ -123,16 +123,16 @@ class LostTime:
         slowed = slowed_down(run.jobs)["name"].to_list()
         sums = {key: table.group_by(key).agg(pl.col("lost_share").sum()) for key in ("victim", "aggressor")}
         victims, aggressors = (
-            found.sort("lost_share", key, descending=[True, False])[key].to_list() for key, found in sums.items()
+            matrices.sort("lost_share", key, descending=[True, False])[key].to_list() for key, matrices in sums.items()
         )
         victims.sort(key=lambda name: slowed.index(name) if name in slowed else len(slowed))
-        found = {name: np.full((len(victims), len(aggressors)), np.nan) for name in _MATRICES.values()}
+        matrices = {name: np.full((len(victims), len(aggressors)), np.nan) for name in _MATRICES.values()}
         rows, columns = ({name: at for at, name in enumerate(names)} for names in (victims, aggressors))
         for row in table.iter_rows(named=True):
             for column, name in _MATRICES.items():
                 value = row[column]
-                found[name][rows[row["victim"]], columns[row["aggressor"]]] = np.nan if value is None else value
-        return cls(victims, aggressors, queueing=_queueing(run, victims, aggressors), **found)
+                matrices[name][rows[row["victim"]], columns[row["aggressor"]]] = np.nan if value is None else value
+        return cls(victims, aggressors, queueing=_queueing(run, victims, aggressors), **matrices)
 
     @property
     def certain(self) -> npt.NDArray[np.bool_]:
@@ -148,8 +148,8 @@ def _queueing(run: Run, victims: list[str], aggressors: list[str]) -> Floats:
     """Queueing delay by victim and aggressor, s; that of the background's jobs is summed."""
     matrix = Interference.of(run)
     number = {name: at for at, name in enumerate(matrix.labels)}
-    own = {name for name in aggressors if name in number}
-    drawn = [at for name, at in number.items() if name not in own]
+    foreground = {name for name in aggressors if name in number}
+    drawn = [at for name, at in number.items() if name not in foreground]
     members = [drawn if name == BACKGROUND else [number[name]] for name in aggressors]
     rows = [number[name] for name in victims]
     return np.array([[matrix.others[row, of].sum() for of in members] for row in rows])
@@ -166,10 +166,10 @@ def headline(run: Run) -> str | None:
     if compared and not slowed.is_empty():
         victim = slowed.row(0, named=True)
         first, tied = _losers(run.jobs, slowed)
-        words = f"{first} most to other jobs: W {percent(victim['w'], signed=True)}"
+        victims = f"{first} most to other jobs: W {percent(victim['w'], signed=True)}"
         row = matrix.labels.index(victim["name"])
         behind = _largest_cell(matrix, row, f"{victim['name']}'s" if tied else "Its")
-        return f"{words}. {behind}" if behind else f"{words}, but none of its packets waits for another's"
+        return f"{victims}. {behind}" if behind else f"{victims}, but none of its packets waits for another's"
     shares = matrix.share(matrix.others)
     row = int(np.unravel_index(int(shares.argmax()), shares.shape)[0])
     cell = _largest_cell(matrix, row, f"{matrix.labels[row]}'s")
@@ -181,9 +181,9 @@ def _losers(jobs: pl.DataFrame, slowed: pl.DataFrame) -> tuple[str, bool]:
     """Subject and verb: the jobs whose W is the lowest within noise; and whether there are several."""
     lowest = slowed["w"][0]
     names = slowed.filter(pl.col("w") <= lowest + NOTICEABLE)["name"].to_list()
-    words = f"{listed(names)} {'lose' if len(names) > 1 else 'loses'}"
+    losers = f"{listed(names)} {'lose' if len(names) > 1 else 'loses'}"
     worse = jobs.filter(pl.col("ten_iterations_ps").is_not_null(), pl.col("w") < lowest)
-    return words if worse.is_empty() else f"Of the jobs with enough iterations, {words}", len(names) > 1
+    return losers if worse.is_empty() else f"Of the jobs with enough iterations, {losers}", len(names) > 1
 
 
 def none_slowed(jobs: pl.DataFrame) -> str | None:

@@ -64,8 +64,8 @@ def jobs(labels: Sequence[JobLabel], together: Work, alone: Sequence[Work | None
     compared = pl.DataFrame(list(_compared(labels, together, alone)), schema={"job": pl.UInt32, **_COMPARED})
     failed = together.failed | {job for job, run in enumerate(alone) if run is not None and run.failed}
     w_iterations = pl.when(~pl.col("job").is_in(failed)).then(w_iterations)
-    found = joined.join(compared, on="job", how="left").with_columns(w_iterations=w_iterations)
-    return found.sort("job").select(*_JOBS)
+    table = joined.join(compared, on="job", how="left").with_columns(w_iterations=w_iterations)
+    return table.sort("job").select(*_JOBS)
 
 
 _JOBS = types(RUN["jobs"])
@@ -79,19 +79,19 @@ def _compared(labels: Sequence[JobLabel], together: Work, alone: Sequence[Work |
     here = milestones(together, [label.start for label in labels])
     for job, (label, run) in enumerate(zip(labels, alone, strict=True)):
         there = None if run is None else milestones(run, [label.start]).get(0)
-        own = here.get(job)
-        found = common(own, there) if own is not None and there is not None else None
-        pace, isolated = (of.pace if of else None for of in (own, there))
+        mine = here.get(job)
+        shared = common(mine, there) if mine is not None and there is not None else None
+        pace, isolated = (of.pace if of else None for of in (mine, there))
         yield {
             "job": job,
             **interval("seconds_per_iteration", pace),
             **interval("isolated_seconds_per_iteration", isolated),
-            "compared_iterations": found and found.iterations,
-            "compared_ps": found and found.at,
-            "isolated_compared_ps": found and found.reference_at,
-            "warm_up": found and found.warm_up,
-            **interval("w", found.estimate if found else None),
-            "ten_iterations_ps": None if own is None else enough(own, there),
+            "compared_iterations": shared and shared.iterations,
+            "compared_ps": shared and shared.at,
+            "isolated_compared_ps": shared and shared.reference_at,
+            "warm_up": shared and shared.warm_up,
+            **interval("w", shared.estimate if shared else None),
+            "ten_iterations_ps": None if mine is None else enough(mine, there),
             "stop_ps": label.stop,
         }
 
@@ -114,9 +114,9 @@ def work(measured: Work, labels: Sequence[JobLabel] = ()) -> pl.DataFrame:
     to the end of the simulated time. Start and stop are those of ``labels``, by job; without, it is there throughout.
     Shares of time include what ranks are at when the simulation ends.
     """
-    found = measured.ranks
+    table = measured.ranks
     if measured.under_way is not None:
-        found = found.join(
+        table = table.join(
             measured.under_way, on=["job", "rank"], how="left", suffix="_under_way", maintain_order="left"
         )
     compute, communication = (
@@ -128,7 +128,7 @@ def work(measured: Work, labels: Sequence[JobLabel] = ()) -> pl.DataFrame:
     end = pl.when((pl.col("finished") != 0).all()).then(pl.col("finished_at").max()).otherwise(until)
     span = end - pl.min_horizontal(end, _of_job([label.start for label in labels], 0))
     iterations = pl.col("iterations").min()
-    return found.group_by("job", maintain_order=True).agg(
+    return table.group_by("job", maintain_order=True).agg(
         pl.len().alias("ranks"),
         iterations,
         pl.when(span > 0).then(iterations / span).alias("rate"),
@@ -268,8 +268,8 @@ def latency_merged(
     tables = []
     for level in ("job", "workload", "kind"):
         table = _picoseconds(summarize(exact, histogram, ("of", level)), times)
-        found = _with_ends(table, intervals, level, ("of", level)).with_columns(level=pl.lit(level))
-        named = _named(labels, found).rename({"name": "label"}) if level == "job" else found.rename({level: "label"})
+        merged = _with_ends(table, intervals, level, ("of", level)).with_columns(level=pl.lit(level))
+        named = _named(labels, merged).rename({"name": "label"}) if level == "job" else merged.rename({level: "label"})
         tables.append(named.select(*RUN["latency_merged"]))
     return pl.concat(tables)
 

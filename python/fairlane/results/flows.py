@@ -87,4 +87,7 @@ def _route(fabric: Fabric, source: int, destination: int, switch_latency: int) -
 def _overheads(mpi: Mapping[str, Any]) -> tuple[list[int], list[int]]:
     """Sizes in ascending order, and the CPU time of a send of each, ps."""
     later = mpi["send_overheads"]
-    return [0, *(one["size"] for one in later)], [mpi["send_overhead"], *(one["time"] for one in later)]
+    return [0, *(overhead["size"] for overhead in later)], [
+        mpi["send_overhead"],
+        *(overhead["time"] for overhead in later),
+    ]

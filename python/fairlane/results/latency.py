@@ -187,19 +187,19 @@ def intervals(looks: Sequence[Look], by: Sequence[str]) -> Iterator[dict[str, An
     )
     for row in sums[-1].with_row_index("row").join(places, on=by, maintain_order="left").iter_rows(named=True):
         of_group = counts[:, row["index"] : row["index"] + row["len"]]
-        found = {name: quantile(row["high"], of_group, share) for name, share in QUANTILES.items()}
+        quantiles = {name: quantile(row["high"], of_group, share) for name, share in QUANTILES.items()}
         mean = _mean(total[:, row["row"]], delivered[:, row["row"]])
-        yield {name: row[name] for name in by} | _ends({"mean": mean, **found})
+        yield {name: row[name] for name in by} | _ends({"mean": mean, **quantiles})
 
 
 def _by_batch(looks: Sequence[pl.DataFrame], by: Sequence[str], name: str) -> Floats:
     """What was added to the column ``name`` in each batch (row), for each row of the last look (column)."""
     places = looks[-1].select(by).with_row_index()
-    found = numpy.zeros((len(looks), places.height))
+    counts = numpy.zeros((len(looks), places.height))
     for at, look in enumerate(looks):
         joined = look.select(*by, name).join(places, on=by)
-        found[at, joined["index"].to_numpy()] = joined[name].to_numpy()
-    return numpy.diff(found, axis=0, prepend=0.0)
+        counts[at, joined["index"].to_numpy()] = joined[name].to_numpy()
+    return numpy.diff(counts, axis=0, prepend=0.0)
 
 
 def _mean(total: Floats, count: Floats) -> Estimate | None:
@@ -207,10 +207,10 @@ def _mean(total: Floats, count: Floats) -> Estimate | None:
     return change.shifted(1.0) if change else None
 
 
-def _ends(found: dict[str, Estimate | None]) -> dict[str, float | int | None]:
+def _ends(estimates: dict[str, Estimate | None]) -> dict[str, float | int | None]:
     """The columns of intervals; those of quantiles are whole picoseconds."""
     ends: dict[str, float | int | None] = {}
-    for name, estimate in found.items():
+    for name, estimate in estimates.items():
         low, high = (estimate.low, estimate.high) if estimate else (None, None)
         for end, value in (("low", low), ("high", high)):
             ends[f"{name}_{end}_ps"] = value if name == "mean" or value is None else round(value)

@@ -104,16 +104,16 @@ class Sealed:
         """Reads the manifest. Raises ``ResultsError`` if it is missing, damaged, or of something else."""
         path = folder / MANIFEST
         try:
-            found = read_as(_Manifest, path)
+            manifest = read_as(_Manifest, path)
         except FileNotFoundError:
-            words = "is missing: the folder is not complete, or of an earlier version of fairlane; simulate it again"
-            raise ResultsError(f"{path}: {words}") from None
-        if found.kind != kind:
-            raise ResultsError(f"{path}: kind is {found.kind!r}; expected {kind!r}")
-        if found.schema_version != schema_version:
-            words = f"schema_version is {found.schema_version}; this version of fairlane reads {schema_version}"
-            raise ResultsError(f"{path}: {words}")
-        return cls(folder, found)
+            message = "is missing: the folder is not complete, or of an earlier version of fairlane; simulate it again"
+            raise ResultsError(f"{path}: {message}") from None
+        if manifest.kind != kind:
+            raise ResultsError(f"{path}: kind is {manifest.kind!r}; expected {kind!r}")
+        if manifest.schema_version != schema_version:
+            message = f"schema_version is {manifest.schema_version}; this version of fairlane reads {schema_version}"
+            raise ResultsError(f"{path}: {message}")
+        return cls(folder, manifest)
 
     def __contains__(self, name: str) -> bool:
         """Whether the manifest lists a file of this name."""
@@ -151,17 +151,17 @@ def examine(folder: Path) -> Examined:
     """
     path = folder / MANIFEST
     try:
-        found = read_as(_Manifest, path)
+        manifest = read_as(_Manifest, path)
     except FileNotFoundError:
-        words = "is no folder of results, or is not complete" if folder.is_dir() else "there is no such folder"
-        raise ResultsError(f"{folder}: {words} ({MANIFEST} is missing)") from None
+        message = "is no folder of results, or is not complete" if folder.is_dir() else "there is no such folder"
+        raise ResultsError(f"{folder}: {message} ({MANIFEST} is missing)") from None
     problems = []
-    for name, entry in found.files.items():
+    for name, entry in manifest.files.items():
         try:
             _compare(folder / name, entry)
         except ResultsError as error:
             problems.append(str(error))
-    return Examined(found.kind, found.fairlane, found.schema_version, len(found.files), tuple(problems))
+    return Examined(manifest.kind, manifest.fairlane, manifest.schema_version, len(manifest.files), tuple(problems))
 
 
 def check_listed(path: Path) -> None:
@@ -207,5 +207,5 @@ def _compare(path: Path, entry: _Entry) -> None:
     except OSError as error:
         raise ResultsError(f"{path}: cannot be read: {error.strerror}") from error
     if not same:
-        words = f"{size} bytes instead of {entry.bytes}" if size != entry.bytes else "its SHA-256 is another"
-        raise ResultsError(f"{path}: has changed since it was written ({words}, see {MANIFEST}); simulate it again")
+        message = f"{size} bytes instead of {entry.bytes}" if size != entry.bytes else "its SHA-256 is another"
+        raise ResultsError(f"{path}: has changed since it was written ({message}, see {MANIFEST}); simulate it again")

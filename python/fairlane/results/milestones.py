@@ -129,11 +129,11 @@ def common(run: Milestones, reference: Milestones, *, warm_up: bool = True) -> C
     count = len(times)
     if run.ended is not None and reference.ended is not None:
         last, other = run.ended, reference.ended
-        found = Common(min(run.iterations, reference.iterations), last, other, whole=True)
-        if found.change is None:
-            return found
-        spread = ratio_change(differences(others), differences(times), skip=0) or Estimate(found.change)
-        return replace(found, estimate=spread.shifted(found.change - spread.value))
+        compared = Common(min(run.iterations, reference.iterations), last, other, whole=True)
+        if compared.change is None:
+            return compared
+        spread = ratio_change(differences(others), differences(times), skip=0) or Estimate(compared.change)
+        return replace(compared, estimate=spread.shifted(compared.change - spread.value))
     if not count:
         return None
     estimate = ratio_change(differences(others), differences(times), skip=None if warm_up else 0)
@@ -156,14 +156,14 @@ def lost_time(run: Milestones, reference: Milestones) -> tuple[Common, Estimate]
 
     The interval is that of the differences between the times of the same iterations.
     """
-    found = common(run, reference)
-    if found is None or not found.iterations or not found.at:
+    compared = common(run, reference)
+    if compared is None or not compared.iterations or not compared.at:
         return None
     stride, times, others = _aligned(run, reference)
-    value = (found.at - found.reference_at) / found.iterations * PS
+    value = (compared.at - compared.reference_at) / compared.iterations * PS
     paired = (differences(times) - differences(others)) * (PS / stride)
-    spread = mean(paired, skip=found.warm_up // stride) or Estimate(value)
-    return found, spread.shifted(value - spread.value)
+    spread = mean(paired, skip=compared.warm_up // stride) or Estimate(value)
+    return compared, spread.shifted(value - spread.value)
 
 
 def enough(run: Milestones, isolated: Milestones | None) -> int | None:
@@ -183,7 +183,9 @@ def enough(run: Milestones, isolated: Milestones | None) -> int | None:
     first = max((of.first or 0.0 for of in both), default=0.0)
     known = [(of.first, of.per_iteration) for of in both if of.first and of.per_iteration]
     alone = [of.first for of in both if of.first and not of.per_iteration]
-    pace = max([pace for _, pace in known] + [pace * one / of for of, pace in known for one in alone], default=0.0)
+    pace = max(
+        [pace for _, pace in known] + [pace * pace_of / of for of, pace in known for pace_of in alone], default=0.0
+    )
     if isolated is not None and isolated.ended is not None and isolated.iterations < FEW_ITERATIONS:
         return run.start + round(max(isolated.ended, first + pace * (isolated.iterations - 1)))
     simulated = [
@@ -197,11 +199,11 @@ def milestones(work: Work, starts: Sequence[int] = (), stops: Sequence[int | Non
     marks = {int(str(job)): rows for (job,), rows in work.marks.group_by("job", maintain_order=True)}
     ended = pl.when((pl.col("finished") != 0).all()).then(pl.col("finished_at").max())
     jobs = work.ranks.group_by("job", maintain_order=True).agg(pl.col("iterations").min(), ended.alias("ended"))
-    found, failed = {}, work.failed
+    by_job, failed = {}, work.failed
     for job, iterations, end in jobs.iter_rows():
         start = starts[job] if job < len(starts) else 0
         rows = marks.get(job, work.marks.clear())
-        found[job] = Milestones(
+        by_job[job] = Milestones(
             stride=int(rows["iteration"][0]) if rows.height else 1,
             times=[at - start for at in rows["time"]],
             iterations=iterations,
@@ -213,4 +215,4 @@ def milestones(work: Work, starts: Sequence[int] = (), stops: Sequence[int | Non
             until=max(0, (work.now if stop is None else min(work.now, stop)) - start),
             failed=job in failed,
         )
-    return found
+    return by_job

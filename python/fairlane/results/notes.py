@@ -61,14 +61,14 @@ def notes(run: Run) -> Iterator[str]:
     within = seconds(run.meta.simulated_s)
     if without.height:
         known = without.filter(pl.col("ten_iterations_ps").is_not_null())
-        words = f"No W for {_those(without, asked)}: no iteration was completed within {within}"
+        note = f"No W for {_those(without, asked)}: no iteration was completed within {within}"
         time = sufficient(known)
         if time is None:
-            words += ", nor in the isolated run soon after"
+            note += ", nor in the isolated run soon after"
         else:
             whose = "" if known.height == without.height else f" of {listed(known['name'].to_list())}"
-            words += f"; {FEW_ITERATIONS} iterations{whose} take at least {time}"
-        yield f"{words}{stops(without)}."
+            note += f"; {FEW_ITERATIONS} iterations{whose} take at least {time}"
+        yield f"{note}{stops(without)}."
     short = few(asked)
     if short.height:
         counts = [f"{name} ({count})" for name, count in short.select("name", "compared_iterations").iter_rows()]
@@ -128,14 +128,14 @@ def _swept(run: Run) -> Iterator[str]:
 def sweep_words(row: Mapping[str, Any]) -> str:
     """A row of the table ``sweeps`` in words."""
     links = plural(row["links_down"], "link") if row["links_down"] else "no link"
-    words = f"After {seconds(row['time_ps'] * PS)}, with {links} down, "
+    sentence = f"After {seconds(row['time_ps'] * PS)}, with {links} down, "
     if row["routing"] is None:
-        return f"{words}no routing fits what is left of the fabric, and routes stay: {row['reason']}"
-    words += f"routes were recomputed with {row['routing']}"
+        return f"{sentence}no routing fits what is left of the fabric, and routes stay: {row['reason']}"
+    sentence += f"routes were recomputed with {row['routing']}"
     if row["reason"] is not None:
-        words += f", because {row['reason']}"
+        sentence += f", because {row['reason']}"
     hosts = row["cut_off"].split(", ") if row["cut_off"] else []
-    return f"{words}; hosts that are cut off: {some(hosts, MOST_HOSTS)}" if hosts else words
+    return f"{sentence}; hosts that are cut off: {some(hosts, MOST_HOSTS)}" if hosts else sentence
 
 
 def _those(jobs: pl.DataFrame, every: pl.DataFrame) -> str:
@@ -178,17 +178,17 @@ def sentence(
 ) -> str:
     """That so many of ``count`` runs repeat another, and what changes nothing, as seeds; ``once``: they count once."""
     verb = "repeats" if repeats == 1 else "repeat"
-    words = f"{repeats} of {plural(count, what, whats)}{whose} {verb} another of the same condition, bit for bit"
+    repeated = f"{repeats} of {plural(count, what, whats)}{whose} {verb} another of the same condition, bit for bit"
     counted = f", and {'counts' if repeats == 1 else 'count'} once" if once else ""
-    return f"{words}{counted}{f': {listed(varied)} change nothing there' if varied else ''}."
+    return f"{repeated}{counted}{f': {listed(varied)} change nothing there' if varied else ''}."
 
 
 def by_name(sentences: Iterable[tuple[str, str]]) -> Iterator[str]:
     """Sentences about what has these names; the same one of several once."""
     names: dict[str, list[str]] = {}
-    for name, words in sentences:
-        names.setdefault(words, []).append(name)
-    yield from (f"{listed(of)}: {words}" for words, of in names.items())
+    for name, sentence in sentences:
+        names.setdefault(sentence, []).append(name)
+    yield from (f"{listed(of)}: {sentence}" for sentence, of in names.items())
 
 
 def repeated(rows: pl.DataFrame, by: Sequence[str], varied: Sequence[str], what: str = "run") -> list[str]:

@@ -52,18 +52,18 @@ def _read(connection: "duckdb.DuckDBPyConnection", path: Path, schema: Schema) -
         known = connection.execute("SELECT num_rows FROM parquet_file_metadata(?)", [escape(str(path))]).fetchall()
         rows = sum(int(row) for (row,) in known)
         if not 0 <= rows * len(table.columns) * 8 <= _memory():
-            words = f"has {rows} rows and {len(table.columns)} columns: more than the memory of this machine holds"
-            raise ResultsError(f"{path}: {words}")
-        found = frame_of(table)
+            message = f"has {rows} rows and {len(table.columns)} columns: more than the memory of this machine holds"
+            raise ResultsError(f"{path}: {message}")
+        frame = frame_of(table)
     except FileNotFoundError:
         raise ResultsError(f"{path}: is missing") from None
     except (*_DAMAGE, duckdb.Error) as error:
         if isinstance(error, ResultsError):
             raise
-        words = (str(error) or type(error).__name__).partition("\n")[0][:200]
-        raise ResultsError(f"{path}: is not a Parquet file, or damaged: {words}") from error
-    _check_columns(path, found, schema)
-    return found
+        message = (str(error) or type(error).__name__).partition("\n")[0][:200]
+        raise ResultsError(f"{path}: is not a Parquet file, or damaged: {message}") from error
+    _check_columns(path, frame, schema)
+    return frame
 
 
 def _check_columns(path: Path, table: pl.DataFrame, schema: Schema) -> None:

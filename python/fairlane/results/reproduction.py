@@ -199,8 +199,8 @@ class ReproductionResults(Results):
         meta = read_as(ReproductionMeta, sealed.path(META))
         tables = {name: _csv(sealed, name) for name in cls.TABLES}
         figures = read_as(_Figures, sealed.path(FIGURES)).figures if FIGURES in sealed else []
-        found = RobustnessResults._of(sealed) if MAP in sealed else None
-        return cls(meta, **tables, figures=figures, robustness=found, folder=folder)
+        robustness_map = RobustnessResults._of(sealed) if MAP in sealed else None
+        return cls(meta, **tables, figures=figures, robustness=robustness_map, folder=folder)
 
 
 def is_reproduction(folder: Path) -> bool:

@@ -215,10 +215,10 @@ def resolved(run: Run) -> dict[str, Any] | None:
         return None
     where = run.folder / RESOLVED if run.folder else Path(RESOLVED)
     try:
-        found: dict[str, Any] = json.loads(run.source.resolved if run.source else where.read_text("utf-8"))
+        spec: dict[str, Any] = json.loads(run.source.resolved if run.source else where.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise ResultsError(f"{where}: what was simulated cannot be read from it: {error}") from error
-    return found
+    return spec
 
 
 def new_folder(scenario: str, started: datetime, out: Path | None) -> Path:
@@ -250,8 +250,8 @@ def save(run: Run, folder: Path) -> Run:
     elif run.folder is not None:
         texts = {name: file_of_run(run.folder, name).read_text("utf-8") for name in (SCENARIO, RESOLVED)}
     else:
-        words = "cannot be saved: it is of a simulation under way; fairlane.run makes runs that can, and its tables"
-        raise ResultsError(f"the run {words} have write_parquet")
+        message = "cannot be saved: it is of a simulation under way; fairlane.run makes runs that can, and its tables"
+        raise ResultsError(f"the run {message} have write_parquet")
     new_folder(run.meta.scenario, run.meta.started, folder)
     texts[META] = run.meta.model_dump_json(indent=2) + "\n"
     create_sealed(folder, "run", SCHEMA_VERSION, run.tables(), texts)
@@ -269,8 +269,8 @@ def load_run(folder: str | Path) -> Run:
         every = [str(path.parent) for root in {folder.parent, Path("runs")} for path in root.glob(f"*/{META}")]
         meant = nearest(str(folder), every)
         hint = f"; did you mean {meant}?" if meant else ""
-        words = f"holds no results ({META} is missing)" if folder.is_dir() else "there is no such folder"
-        raise ResultsError(f"{folder}: {words}{hint}")
+        message = f"holds no results ({META} is missing)" if folder.is_dir() else "there is no such folder"
+        raise ResultsError(f"{folder}: {message}{hint}")
     meta = read_as(RunMeta, path)
     if meta.schema_version != SCHEMA_VERSION:
         raise ResultsError(
@@ -296,14 +296,14 @@ def _check_jobs(folder: Path, tables: Mapping[str, pl.DataFrame]) -> None:
     jobs = tables["jobs"]["name"]
     if jobs.is_duplicated().any():
         raise ResultsError(f"{folder / 'jobs.parquet'}: column 'name': two jobs have the same name")
-    for table, found in tables.items():
+    for table, frame in tables.items():
         # Leave-one-out runs leave out the background as one aggressor.
         known = [*jobs, BACKGROUND] if table == "lost_time" else jobs.to_list()
-        for column in {"name", "victim", "aggressor"} & set(found.columns):
-            unknown = found.filter(~pl.col(column).is_in(known))
+        for column in {"name", "victim", "aggressor"} & set(frame.columns):
+            unknown = frame.filter(~pl.col(column).is_in(known))
             if unknown.height:
-                words = f"names {unknown[column][0]!r}, which is no job in jobs.parquet"
-                raise ResultsError(f"{folder / f'{table}.parquet'}: column {column!r} {words}")
+                message = f"names {unknown[column][0]!r}, which is no job in jobs.parquet"
+                raise ResultsError(f"{folder / f'{table}.parquet'}: column {column!r} {message}")
 
 
 def _check_numbers(folder: Path, tables: Mapping[str, pl.DataFrame]) -> None:
@@ -316,9 +316,9 @@ def _check_numbers(folder: Path, tables: Mapping[str, pl.DataFrame]) -> None:
         **dict.fromkeys(("rank", "from_rank", "to_rank"), ranks or 0),
         "link": 0 if links is None else links + 1,
     }
-    for table, found in tables.items():
-        for column in counts.keys() & set(found.columns):
-            outside = found.filter(pl.col(column) >= counts[column])
+    for table, frame in tables.items():
+        for column in counts.keys() & set(frame.columns):
+            outside = frame.filter(pl.col(column) >= counts[column])
             if outside.height:
-                words = f"has {outside[column][0]}; the run has {counts[column]}, from 0"
-                raise ResultsError(f"{folder / f'{table}.parquet'}: column {column!r} {words}")
+                message = f"has {outside[column][0]}; the run has {counts[column]}, from 0"
+                raise ResultsError(f"{folder / f'{table}.parquet'}: column {column!r} {message}")

@@ -113,8 +113,8 @@ def hosts_as_text(hosts: Iterable[int]) -> str:
 
 def hosts_of_text(text: str) -> list[int]:
     """The numbers of hosts in such a text."""
-    found: list[int] = []
+    hosts: list[int] = []
     for part in text.split(","):
         first, _, last = part.partition("-")
-        found.extend(range(int(first), int(last or first) + 1))
-    return found
+        hosts.extend(range(int(first), int(last or first) + 1))
+    return hosts

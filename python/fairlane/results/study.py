@@ -104,11 +104,11 @@ class StudyResults(Results):
     @staticmethod
     def digest_of(tables: dict[str, pl.DataFrame]) -> str:
         """A fingerprint of tables: of their columns and all values."""
-        found = sha256()
+        digest = sha256()
         for name, table in tables.items():
-            found.update(f"{name} {table.schema}\n".encode())
-            found.update(table.write_ndjson().encode())
-        return found.hexdigest()[:32]
+            digest.update(f"{name} {table.schema}\n".encode())
+            digest.update(table.write_ndjson().encode())
+        return digest.hexdigest()[:32]
 
     @classmethod
     def load(cls, folder: Path) -> Self:

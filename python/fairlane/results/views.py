@@ -145,14 +145,14 @@ class Interference:
         )
         seconds = np.zeros((len(number), len(number)))
         np.add.at(seconds, (cells["victim"], cells["aggressor"]), cells["queueing_s"].to_numpy())
-        own = np.diag(seconds).copy()
+        within = np.diag(seconds).copy()
         np.fill_diagonal(seconds, 0.0)
         time = run.jobs["ranks"].to_numpy().astype(np.float64) * run.jobs["span_ps"].to_numpy() * PS
         if by == "job":
-            return cls(run.jobs["name"].to_list(), seconds, own, time)
+            return cls(run.jobs["name"].to_list(), seconds, within, time)
         labels = run.jobs["workload"].unique(maintain_order=True).to_list()
         member = np.array([[workload == label for workload in run.jobs["workload"]] for label in labels], np.float64)
-        return cls(labels, member @ seconds @ member.T, member @ own, member @ time)
+        return cls(labels, member @ seconds @ member.T, member @ within, member @ time)
 
     def unit(self) -> tuple[float, str]:
         """The unit of time, as (seconds, name), in which what jobs do to each other is best written."""

@@ -66,11 +66,11 @@ def metrics_of(schedule: Schedule, hosts: int) -> ScheduleMetrics:
     placed = schedule.jobs
     if not placed:
         return ScheduleMetrics(0, len(schedule.refused), 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 0.0, 0.0)
-    makespan = max(one.end for one in placed) - min(one.job.submit for one in placed)
-    waits = [one.wait for one in placed]
-    slowdowns = [max(1.0, (one.wait + one.ran) / max(one.job.run, BOUND_S)) for one in placed]
-    busy = sum(one.ran * len(one.hosts) for one in placed)
-    work = sum(one.job.run * len(one.hosts) for one in placed)
+    makespan = max(job.end for job in placed) - min(job.job.submit for job in placed)
+    waits = [job.wait for job in placed]
+    slowdowns = [max(1.0, (job.wait + job.ran) / max(job.job.run, BOUND_S)) for job in placed]
+    busy = sum(job.ran * len(job.hosts) for job in placed)
+    work = sum(job.job.run * len(job.hosts) for job in placed)
     return ScheduleMetrics(
         jobs=len(placed),
         refused=len(schedule.refused),
@@ -80,9 +80,9 @@ def metrics_of(schedule: Schedule, hosts: int) -> ScheduleMetrics:
         median_wait=float(numpy.median(waits)),
         mean_bounded_slowdown=float(numpy.mean(slowdowns)),
         useful=work / (makespan * hosts),
-        mean_slowdown=float(numpy.mean([one.slowdown for one in placed])),
+        mean_slowdown=float(numpy.mean([job.slowdown for job in placed])),
         weighted_slowdown=busy / work,
-        interference=sum(one.lost * len(one.hosts) for one in placed) / busy,
+        interference=sum(job.lost * len(job.hosts) for job in placed) / busy,
         fragmentation=schedule.fragmented / (makespan * hosts),
     )
 
@@ -108,17 +108,17 @@ class Comparison:
         return pl.DataFrame(
             {
                 "allocator": allocator,
-                "job": one.job.number,
-                "submit": one.job.submit,
-                "start": round(float(one.start), 3),
-                "end": round(float(one.end), 3),
-                "slowdown": round(one.slowdown, 6),
-                "lost": round(one.lost, 3),
-                "hosts": len(one.hosts),
-                "node_list": compress(names[host] for host in one.hosts),
+                "job": placed.job.number,
+                "submit": placed.job.submit,
+                "start": round(float(placed.start), 3),
+                "end": round(float(placed.end), 3),
+                "slowdown": round(placed.slowdown, 6),
+                "lost": round(placed.lost, 3),
+                "hosts": len(placed.hosts),
+                "node_list": compress(names[host] for host in placed.hosts),
             }
             for allocator, schedule in self.schedules.items()
-            for one in schedule.jobs
+            for placed in schedule.jobs
         )
 
 
@@ -139,10 +139,12 @@ def compare_allocators(
     """
     known = communication or (forecast.communication if forecast else None)
     schedules = {}
-    for name, one in allocators.items():
+    for name, allocator in allocators.items():
         done = partial(progress, name)
-        schedules[name] = replay(jobs, fabric, one, seed=seed, communication=known, forecast=forecast, progress=done)
-    return Comparison(schedules, {name: metrics_of(one, fabric.hosts) for name, one in schedules.items()})
+        schedules[name] = replay(
+            jobs, fabric, allocator, seed=seed, communication=known, forecast=forecast, progress=done
+        )
+    return Comparison(schedules, {name: metrics_of(allocator, fabric.hosts) for name, allocator in schedules.items()})
 
 
 def pattern_aware_findings(rows: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, bool]]:
@@ -153,8 +155,8 @@ def pattern_aware_findings(rows: Mapping[str, Mapping[str, Any]]) -> Iterator[tu
     """
     aware, contiguous = (rows[name]["mean_slowdown"] for name in (AWARE, CONTIGUOUS))
     ratio = aware / contiguous
-    words = f"mean slowdown {aware:.3f}, contiguous {contiguous:.3f}: {ratio:.3f} times that (<= {MAX_SLOWDOWN})"
-    yield words, ratio <= MAX_SLOWDOWN
+    finding = f"mean slowdown {aware:.3f}, contiguous {contiguous:.3f}: {ratio:.3f} times that (<= {MAX_SLOWDOWN})"
+    yield finding, ratio <= MAX_SLOWDOWN
     aware, blind = (rows[name]["utilisation"] for name in (AWARE, BLIND))
     ratio = aware / blind
     full = f"utilisation {percent(aware)}, non-contiguous {percent(blind)}"
@@ -162,7 +164,7 @@ def pattern_aware_findings(rows: Mapping[str, Mapping[str, Any]]) -> Iterator[tu
 
 
 def results_of(
-    found: Comparison,
+    comparison: Comparison,
     log: Path,
     kind_of: Callable[[int], str] | None,
     checked: Mapping[str, Verification],
@@ -172,7 +174,7 @@ def results_of(
     """The results of a comparison, in memory.
 
     Args:
-        found: The schedules and their metrics.
+        comparison: The schedules and their metrics.
         log: The file of the job log.
         kind_of: The pattern of a job by its number, if that is known.
         checked: Errors of the model of slowdowns by allocator.
@@ -182,35 +184,35 @@ def results_of(
     rows = [
         {
             "allocator": allocator,
-            "job": one.job.number,
-            "pattern": kind_of(one.job.number) if kind_of else None,
-            "submit": float(one.job.submit),
-            "run": float(one.job.run),
-            "start": round(float(one.start), 3),
-            "end": round(float(one.end), 3),
-            "slowdown": round(one.slowdown, 6),
-            "lost": round(one.lost, 3),
-            "hosts": len(one.hosts),
-            "host_numbers": hosts_as_text(one.hosts),
+            "job": row.job.number,
+            "pattern": kind_of(row.job.number) if kind_of else None,
+            "submit": float(row.job.submit),
+            "run": float(row.job.run),
+            "start": round(float(row.start), 3),
+            "end": round(float(row.end), 3),
+            "slowdown": round(row.slowdown, 6),
+            "lost": round(row.lost, 3),
+            "hosts": len(row.hosts),
+            "host_numbers": hosts_as_text(row.hosts),
         }
-        for allocator, schedule in found.schedules.items()
-        for one in schedule.jobs
+        for allocator, schedule in comparison.schedules.items()
+        for row in schedule.jobs
     ]
     schemas = {name: types(columns) for name, columns in SCHEDULE.items()}
     placed = pl.DataFrame(rows, schema=schemas["placed"], infer_schema_length=None)
-    allocators = found.table.select(*schemas["allocators"]).cast(pl.Schema(schemas["allocators"]))
+    allocators = comparison.table.select(*schemas["allocators"]).cast(pl.Schema(schemas["allocators"]))
     meta = ScheduleMeta(
         version=version("fairlane"),
         log=log.name,
         log_sha256=sha256(read_bytes(log)).hexdigest(),
         digest=StudyResults.digest_of({"allocators": allocators, "placed": placed}),
-        verified=[_verified(name, one) for name, one in checked.items()],
+        verified=[_verified(name, row) for name, row in checked.items()],
         notes=list(notes),
         **facts,
     )
     return ScheduleResults(meta, allocators, placed)
 
 
-def _verified(name: str, one: Verification) -> dict[str, Any]:
-    error = {} if one.error is None else one.error.model_dump()
-    return {"allocator": name, "snapshots": one.snapshots, **error}
+def _verified(name: str, verification: Verification) -> dict[str, Any]:
+    error = {} if verification.error is None else verification.error.model_dump()
+    return {"allocator": name, "snapshots": verification.snapshots, **error}

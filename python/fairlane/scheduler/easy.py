@@ -73,7 +73,7 @@ class Schedule:
 
     def at(self, instant: float) -> list[Placed]:
         """The jobs running at a time."""
-        return [one for one in self.jobs if one.start <= instant < one.end]
+        return [job for job in self.jobs if job.start <= instant < job.end]
 
 
 def replay(
@@ -159,11 +159,11 @@ class Pace:
 
     def start(self, job: LoggedJob, hosts: tuple[int, ...]) -> None:
         """Starts a job now."""
-        own = 1.0
+        slowdown = 1.0
         if self._forecast is not None and self._there is not None:
             self._there.add(self._started, Resident(self._forecast.pattern(job.number), hosts))
-            own = self._there.own[-1]
-        self.running.append(Running(self._started, job, hosts, self._now, own, own))
+            slowdown = self._there.own[-1]
+        self.running.append(Running(self._started, job, hosts, self._now, slowdown, slowdown))
         self._started += 1
         self._changed = True
 
@@ -180,7 +180,7 @@ class Pace:
     def expected(self) -> Iterator[tuple[float, tuple[int, ...]]]:
         """End of each job by its estimate, in ascending order, and its hosts."""
         self._update()
-        for job in sorted(self.running, key=lambda one: self._now + one.expected):
+        for job in sorted(self.running, key=lambda running: self._now + running.expected):
             yield self._now + job.expected, job.hosts
 
     def _update(self) -> None:
@@ -221,13 +221,13 @@ class _Machine:
             times: list[float] = [coming[-1].submit] if coming else []
             times += [self.pace.next_end] if self.pace.running else []
             self._go_to(min(times))
-            for one in self.pace.ended():
-                self._end(one)
+            for running in self.pace.ended():
+                self._end(running)
             while coming and coming[-1].submit <= self.now:
                 self.queue.append(coming.pop())
             self._start_what_can()
             self.progress(len(self.done) + len(refused))
-        placed = tuple(one for _, one in sorted(self.done, key=lambda row: row[0]))
+        placed = tuple(running for _, running in sorted(self.done, key=lambda row: row[0]))
         return Schedule(placed, tuple(refused), self.fragmented)
 
     def refusals(self, jobs: Sequence[LoggedJob]) -> list[LoggedJob]:
@@ -259,10 +259,10 @@ class _Machine:
         key = (job.hosts, self._pattern(job))
         if key in self.hopeless:
             return None
-        found = self._hosts(job, self.free)
-        if found is None:
+        hosts = self._hosts(job, self.free)
+        if hosts is None:
             self.hopeless.add(key)
-        return found
+        return hosts
 
     def _hosts(self, job: LoggedJob, free: set[int]) -> tuple[int, ...] | None:
         if job.hosts > len(free):
@@ -270,8 +270,8 @@ class _Machine:
         pattern = self._pattern(job)
         known = (lambda: pattern) if pattern else None
         request = Request(job.hosts, stream(self.seed, Purpose.PLACEMENT, job.number), known)
-        found = self.allocator.allocate(sorted(free), request, self.fabric)
-        return None if found is None else tuple(found)
+        hosts = self.allocator.allocate(sorted(free), request, self.fabric)
+        return None if hosts is None else tuple(hosts)
 
     def _start_what_can(self) -> None:
         while self.queue and (hosts := self._now(self.queue[0])) is not None:

@@ -75,10 +75,10 @@ def read_log(path: Path, *, hosts: int | None = None, strict: bool = False, max_
     problems: list[Problem] = []
     longer = 0
     for number, line in _lines(path):
-        words = line.split()
-        longer += len(words) > _FIELDS
+        fields = line.split()
+        longer += len(fields) > _FIELDS
         try:
-            job = _job(line, words, number, hosts)
+            job = _job(line, fields, number, hosts)
         except ScenarioError as error:
             problems.append(error.problems[0].at(str(path), number))
             if len(problems) >= MAX_PROBLEMS:
@@ -104,15 +104,15 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
             text = io.TextIOWrapper(plain, "utf-8", errors="replace")
             for number, line in enumerate(iter(lambda: text.readline(_MAX_LINE), ""), start=1):
                 if len(line) == _MAX_LINE:
-                    words = f"is longer than {_MAX_LINE} characters: not a job log"
-                    raise ScenarioError(Problem("line", words, file=str(path), line=number))
+                    reason = f"is longer than {_MAX_LINE} characters: not a job log"
+                    raise ScenarioError(Problem("line", reason, file=str(path), line=number))
                 if number > _MAX_LINES:
                     raise ExpansionError(f"has more than {_MAX_LINES} lines")
                 if line.strip() and not line.lstrip().startswith(";"):
                     yield number, line
     except (OSError, ExpansionError) as error:
-        words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise ScenarioError(Problem("", f"cannot be read: {words}", file=str(path))) from None
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise ScenarioError(Problem("", f"cannot be read: {reason}", file=str(path))) from None
 
 
 def _start_of(line: str) -> str:
@@ -121,13 +121,13 @@ def _start_of(line: str) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]} ..."
 
 
-def _job(line: str, words: list[str], number: int, hosts: int | None) -> LoggedJob | None:
+def _job(line: str, fields: list[str], number: int, hosts: int | None) -> LoggedJob | None:
     """The job of a line and its words; None if it was cancelled before it ran."""
-    if len(words) < _FIELDS:
-        count = "1 field" if len(words) == 1 else f"{len(words)} fields"
+    if len(fields) < _FIELDS:
+        count = "1 field" if len(fields) == 1 else f"{len(fields)} fields"
         raise ScenarioError(Problem("line", f"has {count}", _start_of(line), f"{_FIELDS} numbers or more"))
     values = []
-    for at, word in enumerate(words[:_FIELDS], start=1):
+    for at, word in enumerate(fields[:_FIELDS], start=1):
         try:
             values.append(int(float(word)))
         except (ValueError, OverflowError):
@@ -171,7 +171,7 @@ class PatternMix(Table):
 
     def number(self, job: int, seed: int) -> int:
         """The number of the pattern of a job: the same for every allocator."""
-        bounds = numpy.cumsum([one.share for one in self.pattern])
+        bounds = numpy.cumsum([pattern.share for pattern in self.pattern])
         at = float(stream(seed, Purpose.PATTERN, job).random()) * bounds[-1]
         return int(numpy.searchsorted(bounds[:-1], at, side="right"))
 
@@ -185,8 +185,8 @@ class PatternMix(Table):
 
     def workload(self, number: int) -> Workload:
         """The workload of jobs of a pattern. Raises ``ScenarioError`` if it has none."""
-        found = self.pattern[number].workload
-        if found is None:
-            words = "missing: slowdowns come from simulations of the workload"
-            raise ScenarioError(Problem(f"pattern[{number}].workload", words, allowed="as all_to_all"))
-        return found
+        chosen = self.pattern[number].workload
+        if chosen is None:
+            message = "missing: slowdowns come from simulations of the workload"
+            raise ScenarioError(Problem(f"pattern[{number}].workload", message, allowed="as all_to_all"))
+        return chosen

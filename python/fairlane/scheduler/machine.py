@@ -66,22 +66,22 @@ class Machine:
 
     def allocators(self, texts: Sequence[str]) -> dict[str, PlacementPolicy]:
         """The allocators ``NAME[:KEY=VALUE]...`` by what the user calls them. Raises ``ScenarioError``."""
-        found = {}
+        by_text = {}
         for text in texts:
             first, *rest = text.split(":")
-            own = 1 if first.endswith(".py") else 0  # file.py:ClassName
-            name = ":".join([first, *rest[:own]])
+            extra = 1 if first.endswith(".py") else 0  # file.py:ClassName
+            name = ":".join([first, *rest[:extra]])
             with refusing("allocator"):
                 kind = ALLOCATORS.find(name)
             with refusing(f"allocator.{name}"):
-                found[text] = kind.read({}, rest[own:])
-                found[text].check(self.fabric, [1])
-        return found
+                by_text[text] = kind.read({}, rest[extra:])
+                by_text[text].check(self.fabric, [1])
+        return by_text
 
-    def refused(self, jobs: Sequence[LoggedJob], one: PlacementPolicy, seed: int, log: Path) -> list[Problem]:
+    def refused(self, jobs: Sequence[LoggedJob], allocator: PlacementPolicy, seed: int, log: Path) -> list[Problem]:
         """The jobs of a log that get no hosts by an allocator even on the empty machine."""
-        words = f"gets no hosts even on the empty machine: it wants {one.wanted()}"
+        reason = f"gets no hosts even on the empty machine: it wants {allocator.wanted()}"
         return [
-            Problem("processors", f"job {job.number} {words}", job.hosts).at(str(log), job.line)
-            for job in refusals(jobs, self.fabric, one, seed=seed, communication=self.patterns)
+            Problem("processors", f"job {job.number} {reason}", job.hosts).at(str(log), job.line)
+            for job in refusals(jobs, self.fabric, allocator, seed=seed, communication=self.patterns)
         ]

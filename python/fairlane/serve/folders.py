@@ -82,9 +82,9 @@ class Folders:
 
     def entries(self) -> list[Entry]:
         """All results and runs in progress, the latest first."""
-        found = {entry.path: entry for entry in self._below()}
-        self._known = {path: known for path, known in self._known.items() if path in found}
-        return sorted(found.values(), key=lambda entry: (entry.started or "", entry.path), reverse=True)
+        by_path = {entry.path: entry for entry in self._below()}
+        self._known = {path: known for path, known in self._known.items() if path in by_path}
+        return sorted(by_path.values(), key=lambda entry: (entry.started or "", entry.path), reverse=True)
 
     def entry(self, path: str) -> Entry | None:
         """What is at a path; None if there is nothing. Raises ``OutsideError``."""
@@ -100,18 +100,18 @@ class Folders:
             if looked > MOST_FOLDERS:
                 self.truncated = True
                 return
-            own = self._results(folder, path)
-            if own is not None:
-                yield own
-                if own.kind == "run":
+            entry = self._results(folder, path)
+            if entry is not None:
+                yield entry
+                if entry.kind == "run":
                     continue
             for name in _folders_in(folder):
                 if (run := stored_name(name)) and not run.startswith("."):
                     below = f"{path}/{run}" if path else run
-                    found = self._running(folder / run, below)
-                    if found is not None and not (own := self._results(folder / run, below)):
-                        yield found
-                elif depth < DEEPEST and not name.startswith(".") and not (own and name in {ANSWERS, FAILED}):
+                    running = self._running(folder / run, below)
+                    if running is not None and not (entry := self._results(folder / run, below)):
+                        yield running
+                elif depth < DEEPEST and not name.startswith(".") and not (entry and name in {ANSWERS, FAILED}):
                     waiting.append((folder / name, f"{path}/{name}" if path else name, depth + 1))
 
     def _results(self, folder: Path, path: str) -> Entry | None:
@@ -127,8 +127,8 @@ class Folders:
         except FileNotFoundError:  # it has just been removed
             return None
         except (OSError, ValueError) as error:
-            words = getattr(error, "strerror", None) or str(error) or "cannot be read"
-            entry = Entry(path, _kind_by_files(folder), "broken", words.replace(f"{folder}/", ""))
+            message = getattr(error, "strerror", None) or str(error) or "cannot be read"
+            entry = Entry(path, _kind_by_files(folder), "broken", message.replace(f"{folder}/", ""))
         self._known[path] = (signature, entry)
         return entry
 
@@ -137,19 +137,19 @@ class Folders:
         try:
             if live_folder(folder).is_symlink():
                 return None
-            found = read_live(folder)
+            live = read_live(folder)
         except OSError:  # a name that is too long
             return None
         except FairlaneError as error:
             return Entry(path, "run", "broken", str(error).replace(f"{folder.parent}/", ""))
-        return None if found is None else _entry_of(found, path)
+        return None if live is None else _entry_of(live, path)
 
 
-def _entry_of(found: Found, path: str) -> Entry:
-    state = found.state
+def _entry_of(live: Found, path: str) -> Entry:
+    state = live.state
     started = state.started.astimezone(UTC).isoformat(timespec="seconds")
     entry = Entry(path, "run", "in progress", None, state.scenario, state.seed, started, share=state.progress.share)
-    if found.alive:
+    if live.alive:
         return entry
     if state.phase == "failed":
         return replace(entry, status="failed", note=state.error)
@@ -159,8 +159,8 @@ def _entry_of(found: Found, path: str) -> Entry:
 def _folders_in(folder: Path) -> list[str]:
     """The names of folders in a folder that can stand in an address; none if it cannot be read."""
     try:
-        with os.scandir(folder) as found:
-            names = [one.name for one in found if one.is_dir(follow_symlinks=False)]
+        with os.scandir(folder) as entries:
+            names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
     except OSError:
         return []
     return sorted((name for name in names if name.isprintable() and "\\" not in name), reverse=True)
@@ -169,15 +169,15 @@ def _folders_in(folder: Path) -> list[str]:
 def _signature(path: Path) -> object:
     """What changes when a plain file is replaced; None if it is none."""
     try:
-        found = path.lstat()
+        status = path.lstat()
     except OSError:
         return None
-    return (found.st_ino, found.st_mtime_ns, found.st_size)
+    return (status.st_ino, status.st_mtime_ns, status.st_size)
 
 
 def _kind_by_files(folder: Path) -> str:
-    found = [kind for kind, name in _METAS.items() if (folder / name).exists()]
-    return found[0] if found else "unknown"
+    kinds = [kind for kind, name in _METAS.items() if (folder / name).exists()]
+    return kinds[0] if kinds else "unknown"
 
 
 def _read(folder: Path, path: str) -> Entry:
@@ -207,29 +207,29 @@ def _unfinished(folder: Path, path: str) -> Entry:
         raise ValueError(f"{MANIFEST} is missing: it is not complete, or of an earlier version")
     known = set(_object(folder / SPEC)) - {"schema_version", "version", "sources"}
     kind = min(known, default="unknown")
-    words = "it is being computed, or was interrupted: --resume continues"
-    return Entry(path, _UNFINISHED.get(kind, kind), "not complete", words, started=_when({}, folder / SPEC))
+    message = "it is being computed, or was interrupted: --resume continues"
+    return Entry(path, _UNFINISHED.get(kind, kind), "not complete", message, started=_when({}, folder / SPEC))
 
 
 def _object(path: Path) -> Mapping[str, Any]:
     if path.is_symlink():
         raise ValueError(f"{path.name} is a symbolic link")
     try:
-        found = parse_json(read_bytes(path, _MOST_META))
+        value = parse_json(read_bytes(path, _MOST_META))
     except ValueError:
         raise ValueError(f"{path.name} is not valid JSON") from None
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise ValueError(f"{path.name} has no keys")
-    return found
+    return value
 
 
 def _text(meta: Mapping[str, Any], *keys: str) -> str | None:
-    return next((found[:200] for key in keys if isinstance(found := meta.get(key), str)), None)
+    return next((value[:200] for key in keys if isinstance(value := meta.get(key), str)), None)
 
 
 def _when(meta: Mapping[str, Any], file: Path) -> str:
     try:
-        found = datetime.fromisoformat(meta["started"])
+        moment = datetime.fromisoformat(meta["started"])
     except (KeyError, TypeError, ValueError):
-        found = datetime.fromtimestamp(file.stat().st_mtime, UTC)
-    return found.astimezone(UTC).isoformat(timespec="seconds")
+        moment = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+    return moment.astimezone(UTC).isoformat(timespec="seconds")

@@ -49,9 +49,9 @@ class Served:
 class Refused(HTTPError):
     """A request that is not answered, with the reason in words."""
 
-    def __init__(self, status: int, words: str) -> None:
+    def __init__(self, status: int, message: str) -> None:
         super().__init__(status)
-        self.words = words
+        self.message = message
 
 
 class Handler(RequestHandler):
@@ -104,11 +104,11 @@ class Handler(RequestHandler):
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         """Says what is wrong, in plain words."""
         error = kwargs.get("exc_info", (None, None))[1]
-        words = error.words if isinstance(error, Refused) else f"{HTTPStatus(status_code).phrase}."
+        message = error.message if isinstance(error, Refused) else f"{HTTPStatus(status_code).phrase}."
         if self.as_json:
-            self.send({"error": words})
+            self.send({"error": message})
         else:
-            self.finish(pages.error_page(words, self.nonce))
+            self.finish(pages.error_page(message, self.nonce))
 
     def send(self, data: object) -> None:
         """Ends with JSON."""
@@ -122,12 +122,12 @@ class Handler(RequestHandler):
     async def entry(self, path: str) -> Entry:
         """What is at a path; answers with an error if there is nothing."""
         try:
-            found: Entry | None = await self.away(self.served.folders.entry, path)
+            known: Entry | None = await self.away(self.served.folders.entry, path)
         except OutsideError:
-            found = None
-        if found is None:
+            known = None
+        if known is None:
             raise Refused(404, _NOTHING)
-        return found
+        return known
 
     def send_page(self, name: str, title: str, data: object) -> None:
         """Ends with one of the server's own pages."""
@@ -136,10 +136,10 @@ class Handler(RequestHandler):
     async def in_progress(self, path: str) -> Found | None:
         """The state of a run in progress, None if it has ended; answers with an error if it cannot be read."""
         try:
-            found: Found | None = await self.away(read_live, within(self.served.folders.root, path))
+            live: Found | None = await self.away(read_live, within(self.served.folders.root, path))
         except (OutsideError, ResultsError):
             raise Refused(404, _NOTHING) from None
-        return found
+        return live
 
     def allow_styles(self) -> None:
         """Allows the page styles of its own: charts set them, and a page of a view has its style sheet in it."""
@@ -163,7 +163,7 @@ class IndexData(Handler):
         """Answers."""
         folders = self.served.folders
         entries = await self.away(folders.entries)
-        self.send({"entries": [self.written(one) for one in entries], "truncated": folders.truncated})
+        self.send({"entries": [self.written(entry) for entry in entries], "truncated": folders.truncated})
 
     def written(self, entry: Entry) -> dict[str, Any]:
         """An entry with the addresses of its pages."""
@@ -209,10 +209,10 @@ class LivePage(Handler):
             self.redirect(f"/report/{quote(path)}", status=303)
             return
         data = {"path": quote(path), "action": self.served.access.action, "header": HEADER}
-        found = await self.in_progress(path)
-        if found is None:
+        running = await self.in_progress(path)
+        if running is None:
             raise Refused(404, _NOTHING)
-        page = await self.away(_live_page, found.state, path)
+        page = await self.away(_live_page, running.state, path)
         self.allow_styles()
         self.finish(pages.live(page, self.nonce, data))
 
@@ -229,14 +229,14 @@ class LiveData(Handler):
     async def get(self, path: str) -> None:
         """Answers."""
         entry = await self.entry(path)
-        found = None if entry.status in {"finished", "partial"} else await self.in_progress(path)
-        words = live.words_of(entry.status, entry.note, found.state if found else None)
-        known = {"status": entry.status, "words": words, "report": None, "state": None}
-        if found is None:
+        running = None if entry.status in {"finished", "partial"} else await self.in_progress(path)
+        status_line = live.words_of(entry.status, entry.note, running.state if running else None)
+        known = {"status": entry.status, "words": status_line, "report": None, "state": None}
+        if running is None:
             self.send({**known, "report": f"/report/{quote(path)}"})
             return
-        figures = await self.away(live.update, found.state)
-        self.send({**known, "state": found.state.model_dump(mode="json"), "figures": figures})
+        figures = await self.away(live.update, running.state)
+        self.send({**known, "state": running.state.model_dump(mode="json"), "figures": figures})
 
 
 class Stop(Handler):
@@ -262,12 +262,12 @@ class AssetFile(Handler):
 
     def get(self, name: str) -> None:
         """Answers."""
-        found = self.served.assets.get(name)
-        if found is None:
+        asset = self.served.assets.get(name)
+        if asset is None:
             raise Refused(404, "There is no such file.")
-        self.set_header("Content-Type", found.kind)
+        self.set_header("Content-Type", asset.kind)
         self.set_header("Cache-Control", "no-cache")
-        self.finish(found.content)
+        self.finish(asset.content)
 
 
 class Nothing(Handler):

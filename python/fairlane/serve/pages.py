@@ -67,12 +67,12 @@ class Pages:
 
 def _key(folder: Path, compare: Path | None) -> str:
     """What a page depends on: names of folders, and the checksums of all files in them, which the manifest has."""
-    found = sha256()
-    for one in (folder, compare):
-        manifest = one / MANIFEST if one else None
+    key = sha256()
+    for path in (folder, compare):
+        manifest = path / MANIFEST if path else None
         digest = sha256_of(manifest) if manifest and manifest.is_file() else "none"
-        found.update(f"{one}\n{digest}\n".encode("utf-8", "surrogateescape"))
-    return found.hexdigest()
+        key.update(f"{path}\n{digest}\n".encode("utf-8", "surrogateescape"))
+    return key.hexdigest()
 
 
 _SERVE = files("fairlane.serve") / "browser"
@@ -91,10 +91,10 @@ class Asset:
 
 def assets() -> dict[str, Asset]:
     """All of them by their paths below ``/assets``; nothing else can be asked for."""
-    found: dict[str, Traversable] = {}
+    files: dict[str, Traversable] = {}
     for name, folder in (("fairlane", BROWSER), ("serve", _SERVE)):
-        found |= {f"{name}/{file.name}": file for file in folder.iterdir() if file.name.endswith((".js", ".css"))}
-    made = {name: Asset(file.read_bytes(), _TYPES[f".{name.rpartition('.')[2]}"]) for name, file in found.items()}
+        files |= {f"{name}/{file.name}": file for file in folder.iterdir() if file.name.endswith((".js", ".css"))}
+    made = {name: Asset(file.read_bytes(), _TYPES[f".{name.rpartition('.')[2]}"]) for name, file in files.items()}
     return made | {"fairlane/page.css": Asset(style().encode(), _TYPES[".css"])}
 
 
@@ -124,10 +124,10 @@ def live(page: str, nonce: str, data: object) -> str:
     return f"{head}{_script('live', nonce, data)}{end}{tail}"
 
 
-def error_page(words: str, nonce: str) -> str:
+def error_page(message: str, nonce: str) -> str:
     """A page that says what is wrong, in plain text, and needs nothing else."""
     return Template((_SERVE / "error.html").read_text("utf-8")).substitute(
-        words=escape(words), style=style(), nonce=nonce
+        words=escape(message), style=style(), nonce=nonce
     )
 
 

@@ -124,8 +124,8 @@ class Server:
 
     def close(self) -> None:
         """Gives the port back, and removes what was made for pages."""
-        for one in self._sockets:
-            one.close()
+        for listening in self._sockets:
+            listening.close()
         self._close()
 
 
@@ -162,22 +162,22 @@ def _root(folder: Path) -> Path:
         if root.is_dir():
             next(root.iterdir(), None)
             return root
-        words = "is no folder"
+        reason = "is no folder"
     except (OSError, RuntimeError) as error:
-        words = f"cannot be read: {getattr(error, 'strerror', None) or error}"
-    raise ScenarioError(Problem("FOLDER", words, str(folder), "a folder with results in it, as runs"))
+        reason = f"cannot be read: {getattr(error, 'strerror', None) or error}"
+    raise ScenarioError(Problem("FOLDER", reason, str(folder), "a folder with results in it, as runs"))
 
 
 def _bound(port: int) -> list[socket.socket]:
-    words = "is no port"
+    reason = "is no port"
     try:
         if 0 <= port <= _MOST_PORT:
             bound = socket.create_server((HOST, port))
             bound.setblocking(False)
             return [bound]
     except OSError as error:
-        words = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be used: {error.strerror}"
-    raise ScenarioError(Problem("--port", words, port, f"a free port from 1 to {_MOST_PORT}, or 0 for any"))
+        reason = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be used: {error.strerror}"
+    raise ScenarioError(Problem("--port", reason, port, f"a free port from 1 to {_MOST_PORT}, or 0 for any"))
 
 
 def _application(root: Path, port: int) -> "tuple[Application, str, Callable[[], None]]":

@@ -68,13 +68,13 @@ def export(
         notes.append("lanes of service levels are those of qos export --opensm")
     spellings = []
     for job in dict.fromkeys(unit.job for unit in units):
-        own = [unit for unit in units if unit.job == job]
-        if len({unit.level for unit in own}) > 1:
+        units_of_job = [unit for unit in units if unit.job == job]
+        if len({unit.level for unit in units_of_job}) > 1:
             notes.append(f"communicators of job {job!r} without a name in the scenario have {its.title}'s default, 0")
-        files[f"env/{job}.sh"], settings = _environment(its, of, own, values)
+        files[f"env/{job}.sh"], settings = _environment(its, of, units_of_job, values)
         spellings += [
             Spelling(job, unit.communicators, unit.level, qos["sl2vl"][unit.level], setting)
-            for unit, setting in zip(own, settings, strict=True)
+            for unit, setting in zip(units_of_job, settings, strict=True)
         ]
     if its.by_communicator:
         table = {
@@ -101,9 +101,9 @@ def _within(units: Sequence[Unit], network: Network) -> None:
     """Refuses levels that the network does not have."""
     for unit in units:
         if unit.level > network.most:
-            words = f"job {unit.job!r} has service level {unit.level}"
+            message = f"job {unit.job!r} has service level {unit.level}"
             raise ScenarioError(
-                Problem("service_level", words, unit.level, f"at most {network.most} on {network.name}")
+                Problem("service_level", message, unit.level, f"at most {network.most} on {network.name}")
             )
 
 
@@ -136,7 +136,7 @@ def _slingshot(units: Sequence[Unit], names: Mapping[int, str], profile: str) ->
     """Slingshot's traffic class of each level."""
     if profile not in PROFILES:
         raise ScenarioError(Problem.unknown("--profile", "profile", profile, list(PROFILES), profile))
-    found: dict[int, str] = {}
+    classes: dict[int, str] = {}
     for level in sorted({unit.level for unit in units}):
         name = names.get(level, "").removeprefix("TC_")
         if not name:
@@ -145,8 +145,8 @@ def _slingshot(units: Sequence[Unit], names: Mapping[int, str], profile: str) ->
         if name not in PROFILES[profile]:
             what = f"traffic class of profile {profile}"
             raise ScenarioError(Problem.unknown("--traffic-class", what, name, list(PROFILES[profile]), name))
-        if other := next((known for known, taken in found.items() if taken == f"TC_{name}"), None):
-            words = f"service levels {other} and {level} have the same traffic class"
-            raise ScenarioError(Problem("--traffic-class", words, name, "one for each level"))
-        found[level] = f"TC_{name}"
-    return found
+        if other := next((known for known, taken in classes.items() if taken == f"TC_{name}"), None):
+            message = f"service levels {other} and {level} have the same traffic class"
+            raise ScenarioError(Problem("--traffic-class", message, name, "one for each level"))
+        classes[level] = f"TC_{name}"
+    return classes

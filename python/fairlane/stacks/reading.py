@@ -14,15 +14,15 @@ UNSET = {"ucx": {"roce": 106}}
 
 def variables(script: str) -> dict[str, str]:
     """The variables that a script sets."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for line in script.splitlines():
-        words = line.split()
-        if words[:1] == ["unset"]:
-            found.pop(words[1], None)
-        elif words[:1] == ["export"]:
-            name, _, value = words[1].partition("=")
-            found[name] = value
-    return found
+        fields = line.split()
+        if fields[:1] == ["unset"]:
+            values.pop(fields[1], None)
+        elif fields[:1] == ["export"]:
+            name, _, value = fields[1].partition("=")
+            values[name] = value
+    return values
 
 
 def reached(
@@ -36,19 +36,19 @@ def reached(
     tables: dict[str, dict[str, int]] = json.loads(spelled.files.get(COMMUNICATORS, "{}"))
     ports = roce.read(spelled.files["mlnx_qos.sh"]) if network.name == "roce" else None
     levels = {f"TC_{name.removeprefix('TC_')}": level for level, name in (names or {}).items()}
-    found: dict[tuple[str, str], int] = {}
-    for one in spelled.spellings:
-        given = variables(spelled.files[f"env/{one.job}.sh"]).get(library.settings[network.name])
-        for name in one.communicators:
+    lanes: dict[tuple[str, str], int] = {}
+    for spelling in spelled.spellings:
+        given = variables(spelled.files[f"env/{spelling.job}.sh"]).get(library.settings[network.name])
+        for name in spelling.communicators:
             unset = UNSET.get(library.name, {}).get(network.name, 0)
             # A variable takes the place of what a communicator is configured with.
-            number = given if given is not None else tables.get(one.job, {}).get(name, unset)
+            number = given if given is not None else tables.get(spelling.job, {}).get(name, unset)
             if ports is not None:
-                found[one.job, name] = ports.lane(int(number) // 4)
+                lanes[spelling.job, name] = ports.lane(int(number) // 4)
             else:
                 slingshot = network.name == "slingshot"
-                found[one.job, name] = sl2vl[levels.get(str(number), 0) if slingshot else int(number)]
-    return found
+                lanes[spelling.job, name] = sl2vl[levels.get(str(number), 0) if slingshot else int(number)]
+    return lanes
 
 
 def rebuilt(lanes: Mapping[tuple[str, str], int]) -> dict[str, dict[str, Any]]:

@@ -71,18 +71,18 @@ def _shares(
         shares = tuple(parts.get(lane, 0) for lane in range(PRIORITIES))
         rounded = [lane for lane in lanes if parts[lane] != exact[lane]]
         return shares, [f"shares of links are rounded to percent: traffic classes {rounded}"] if rounded else []
-    words = "shares of links: RoCE has weights, or strict priority with the highest lane first"
+    message = "shares of links: RoCE has weights, or strict priority with the highest lane first"
     if not approximate:
         allowed = "weighted_round_robin, strict_priority, or --approximate for equal shares"
-        raise ScenarioError(Problem("qos.arbiter", words, name, allowed))
+        raise ScenarioError(Problem("qos.arbiter", message, name, allowed))
     equal, _ = _shares({"name": "weighted_round_robin", "params": {}}, lanes, approximate=False)
-    return equal, [f"left out: qos.arbiter: {words}; exported are equal shares"]
+    return equal, [f"left out: qos.arbiter: {message}; exported are equal shares"]
 
 
 def scripts(ports: PriorityMap) -> dict[str, str]:
     """A script for each tool; the first argument is the interface."""
     every = range(PRIORITIES)
-    on = [str(int(own)) for own in ports.lossless]
+    on = [str(int(number)) for number in ports.lossless]
     lanes = [str(lane) for lane in ports.lanes]
     kinds, shares = ["ets" if share else "strict" for share in ports.shares], list(map(str, ports.shares))
     mlnx = [
@@ -93,20 +93,21 @@ def scripts(ports: PriorityMap) -> dict[str, str]:
         f"mlnx_qos -i $1 --pfc {','.join(on)}",
         f"mlnx_qos -i $1 --tsa {','.join(kinds)} --tcbw {','.join(shares)}",
     ]
-    words = {"0": "off", "1": "on"}
+    states = {"0": "off", "1": "on"}
     dcb = [
-        f"dcb app replace dev $1 dscp-prio {' '.join(f'{dscp}:{own}' for dscp, own in ports.priorities.items())}",
-        f"dcb pfc set dev $1 prio-pfc {' '.join(f'{own}:{words[on[own]]}' for own in every)}",
-        f"dcb buffer set dev $1 prio-buffer {' '.join(f'{own}:{lanes[own]}' for own in every)}",
-        f"dcb ets set dev $1 prio-tc {' '.join(f'{own}:{lanes[own]}' for own in every)}"
-        f" tc-tsa {' '.join(f'{own}:{kinds[own]}' for own in every)}"
-        f" tc-bw {' '.join(f'{own}:{shares[own]}' for own in every)}",
+        f"dcb app replace dev $1 dscp-prio {' '.join(f'{dscp}:{number}' for dscp, number in ports.priorities.items())}",
+        f"dcb pfc set dev $1 prio-pfc {' '.join(f'{number}:{states[on[number]]}' for number in every)}",
+        f"dcb buffer set dev $1 prio-buffer {' '.join(f'{number}:{lanes[number]}' for number in every)}",
+        f"dcb ets set dev $1 prio-tc {' '.join(f'{number}:{lanes[number]}' for number in every)}"
+        f" tc-tsa {' '.join(f'{number}:{kinds[number]}' for number in every)}"
+        f" tc-bw {' '.join(f'{number}:{shares[number]}' for number in every)}",
     ]
-    enabled = ",".join(str(own) for own in every if ports.lossless[own]) or "none"
+    enabled = ",".join(str(number) for number in every if ports.lossless[number]) or "none"
     lldp = [
         f"lldptool -T -i $1 -V PFC enableTx=yes willing=no enabled={enabled}",
-        f"lldptool -T -i $1 -V ETS-CFG enableTx=yes willing=no up2tc={','.join(f'{own}:{lanes[own]}' for own in every)}"
-        f" tsa={','.join(f'{own}:{kinds[own]}' for own in every)} tcbw={','.join(shares)}",
+        f"lldptool -T -i $1 -V ETS-CFG enableTx=yes willing=no"
+        f" up2tc={','.join(f'{number}:{lanes[number]}' for number in every)}"
+        f" tsa={','.join(f'{number}:{kinds[number]}' for number in every)} tcbw={','.join(shares)}",
     ]
     head = "#!/bin/sh\n# Sets the priorities of an interface: sh {name} eth0\nset -eu\n"
     texts = {"mlnx_qos.sh": mlnx, "dcb.sh": dcb, "lldptool.sh": lldp}
@@ -117,10 +118,10 @@ def read(script: str) -> PriorityMap:
     """The map that a script for ``mlnx_qos`` sets."""
     priorities, options = {}, {}
     for line in script.splitlines():
-        words = line.split()
-        if words[:1] != ["mlnx_qos"]:
+        fields = line.split()
+        if fields[:1] != ["mlnx_qos"]:
             continue
-        given = dict(zip(words[3::2], words[4::2], strict=True))
+        given = dict(zip(fields[3::2], fields[4::2], strict=True))
         if entry := given.pop("--dscp2prio", None):
             _, dscp, priority = entry.split(",")
             priorities[int(dscp)] = int(priority)

@@ -139,12 +139,12 @@ def difference(first: Estimate, second: Estimate) -> Estimate:
     value = second.value - first.value
     if first.error is None or second.error is None or first.degrees is None or second.degrees is None:
         return Estimate(value)
-    variances = [one.error**2 for one in (first, second) if one.error is not None]
+    variances = [estimate.error**2 for estimate in (first, second) if estimate.error is not None]
     total = sum(variances)
     if not total:
         return Estimate(value, value, value, 0.0, min(first.degrees, second.degrees))
     parts = zip(variances, (first.degrees, second.degrees), strict=True)
-    degrees = total**2 / sum(variance**2 / max(1.0, own) for variance, own in parts)
+    degrees = total**2 / sum(variance**2 / max(1.0, degrees_of_part) for variance, degrees_of_part in parts)
     return Estimate.student(value, total**0.5, degrees)
 
 
@@ -165,10 +165,12 @@ def beyond_noise(differences: Sequence[Estimate]) -> list[bool | None]:
     The expected share of false ones among those that are is at most 5%, for any dependence of the tests that is
     positive (Y. Benjamini and Y. Hochberg, J. R. Stat. Soc. B 57, 1995).
     """
-    p_values = [p_value(one) for one in differences]
-    known = sorted(one for one in p_values if not isnan(one))
-    found = [p for rank, p in enumerate(known, 1) if p * len(known) <= FALSE_DISCOVERIES * rank]
-    return [None if isnan(one) else bool(found) and one <= found[-1] for one in p_values]
+    p_values = [p_value(probability) for probability in differences]
+    known = sorted(probability for probability in p_values if not isnan(probability))
+    significant = [p for rank, p in enumerate(known, 1) if p * len(known) <= FALSE_DISCOVERIES * rank]
+    return [
+        None if isnan(probability) else bool(significant) and probability <= significant[-1] for probability in p_values
+    ]
 
 
 SPREAD = ("_median", "_min", "_max")
@@ -185,11 +187,11 @@ def independent(values: Sequence[float]) -> Estimate | None:
     """The mean of independent values with Student's interval, where there are two or more; None of no value."""
     if not values:
         return None
-    found = numpy.asarray(values, float)
-    if len(found) == 1:
-        return Estimate(float(found[0]), count=1)
-    error = float(found.std(ddof=1)) / sqrt(len(found))
-    return Estimate.student(float(found.mean()), error, len(found) - 1, count=len(found))
+    array = numpy.asarray(values, float)
+    if len(array) == 1:
+        return Estimate(float(array[0]), count=1)
+    error = float(array.std(ddof=1)) / sqrt(len(array))
+    return Estimate.student(float(array.mean()), error, len(array) - 1, count=len(array))
 
 
 def of_ratios(values: Sequence[float]) -> Estimate | None:
@@ -197,18 +199,18 @@ def of_ratios(values: Sequence[float]) -> Estimate | None:
 
     Student's interval is that of the logarithm of the mean; that of the bootstrap is positive anyway.
     """
-    found = over_replicates([[value] for value in values])
-    if found is None or found.low is None or len(values) >= FEWEST_RESAMPLED:
-        return found
-    return found.on_log_scale()
+    estimate = over_replicates([[value] for value in values])
+    if estimate is None or estimate.low is None or len(values) >= FEWEST_RESAMPLED:
+        return estimate
+    return estimate.on_log_scale()
 
 
 def spread(values: Sequence[float]) -> tuple[float, float, float] | None:
     """Median, least and greatest value: what there is to say where the interval of a mean is wider than the mean."""
     if not len(values):
         return None
-    found = numpy.asarray(values, float)
-    return float(numpy.median(found)), float(found.min()), float(found.max())
+    array = numpy.asarray(values, float)
+    return float(numpy.median(array)), float(array.min()), float(array.max())
 
 
 def over_replicates(units: Sequence[Sequence[float]], *, seed: int = 1) -> Estimate | None:
@@ -230,10 +232,10 @@ def over_replicates(units: Sequence[Sequence[float]], *, seed: int = 1) -> Estim
 
     expanded = sqrt(count / (count - 1)) * float(stats.t.ppf((1 + COVERAGE) / 2, count - 1))
     level = 1 - 2 * float(stats.norm.cdf(-expanded))
-    found = stats.bootstrap(
+    resampled = stats.bootstrap(
         (means,), numpy.mean, n_resamples=RESAMPLES, confidence_level=level, method="percentile", rng=seed
     ).confidence_interval
-    return Estimate(value, float(found.low), float(found.high), error, count - 1, count)
+    return Estimate(value, float(resampled.low), float(resampled.high), error, count - 1, count)
 
 
 Floats = NDArray[numpy.float64]
@@ -270,8 +272,8 @@ def _mser(values: Floats) -> int:
     score = (squares - total**2 / kept) / kept**2
     allowed = score[: batches // 2 + 1]
     noise = _TINY * float(numpy.square(means).max())  # without variation the differences are rounding
-    found = int(numpy.flatnonzero(allowed <= allowed.min() + noise)[0])
-    return found * BATCH if found < batches // 2 else 0
+    least = int(numpy.flatnonzero(allowed <= allowed.min() + noise)[0])
+    return least * BATCH if least < batches // 2 else 0
 
 
 def effective_size(series: Floats) -> float:
@@ -279,8 +281,8 @@ def effective_size(series: Floats) -> float:
     from arviz_stats.base import array_stats  # type: ignore[attr-defined]
 
     of_chain: Any = array_stats  # its functions have no types
-    found = float(of_chain.ess(series[None, :], chain_axis=0, draw_axis=1, method="mean"))
-    return min(found, len(series)) if isfinite(found) else float(len(series))
+    size = float(of_chain.ess(series[None, :], chain_axis=0, draw_axis=1, method="mean"))
+    return min(size, len(series)) if isfinite(size) else float(len(series))
 
 
 def mean(series: ArrayLike, *, skip: int | None = None) -> Estimate | None:
@@ -342,18 +344,18 @@ def quantile(values: Sequence[float], counts: ArrayLike, share: float) -> Estima
         return None
     reached = numpy.cumsum(total) / total.sum()
     at = _index(reached, share)
-    found = float(values[at])
+    value_at = float(values[at])
     beyond = total.sum() * min(share, 1 - share)  # counts on the shorter side of the quantile
     if len(table) < FEWEST or beyond < FEWEST * (1 - 1e-9):  # 1 - share is rounded
-        return Estimate(found, count=len(table))
+        return Estimate(value_at, count=len(table))
     below = table[:, : at + 1].sum(axis=1)
     # The share below is a ratio of two counts, each of which varies from batch to batch.
     shared = ratio_change(below, table.sum(axis=1), skip=0)
     half = shared.half_width if shared else None
     if half is None:
-        return Estimate(found, count=len(table))
+        return Estimate(value_at, count=len(table))
     low, high = (_index(reached, share + sign * half) for sign in (-1, 1))
-    return Estimate(found, float(values[low]), float(values[high]), count=len(table))
+    return Estimate(value_at, float(values[low]), float(values[high]), count=len(table))
 
 
 def _index(reached: numpy.typing.NDArray[numpy.float64], share: float) -> int:

@@ -56,16 +56,16 @@ def share(count: int, of: int) -> Estimate:
     """A proportion with the interval of E. B. Wilson (J. Am. Stat. Assoc. 22, 1927); ``of`` is at least 1."""
     from scipy.stats import binomtest
 
-    found = binomtest(count, of).proportion_ci(confidence_level=COVERAGE, method="wilson")
-    return Estimate(count / of, float(found.low), float(found.high), count=of)
+    interval = binomtest(count, of).proportion_ci(confidence_level=COVERAGE, method="wilson")
+    return Estimate(count / of, float(interval.low), float(interval.high), count=of)
 
 
 def ranks(values: ArrayLike) -> Floats:
     """Ranks in place of values, from 0 to 1, equal ones in the middle: infinite values are the largest."""
     from scipy.stats import rankdata
 
-    found: Floats = (rankdata(numpy.asarray(values, float)) - 0.5) / numpy.size(values)
-    return found
+    scaled: Floats = (rankdata(numpy.asarray(values, float)) - 0.5) / numpy.size(values)
+    return scaled
 
 
 def bins(values: Sequence[float] | Sequence[str], count: int | None = None) -> Codes:
@@ -93,13 +93,13 @@ def first_order(
     permuted = numpy.array([rng.permutation(y) for _ in range(PERMUTATIONS)])
     largest = numpy.max([_explained(permuted, of) for of in codes.values()], axis=0)
     chosen = rng.integers(len(y), size=(RESAMPLES, len(y)))
-    found = {}
+    indices = {}
     for name, of in codes.items():
         index = float(_explained(y[None, :], of)[0])
         p = (1 + int((largest >= index).sum())) / (1 + PERMUTATIONS)
         low, high = _interval(index, _explained(y[chosen], of[chosen]))
-        found[name] = Sensitivity(min(1.0, max(0.0, index)), low, high, p)
-    return found
+        indices[name] = Sensitivity(min(1.0, max(0.0, index)), low, high, p)
+    return indices
 
 
 def _interval(index: float, resampled: Floats) -> tuple[float, float]:
@@ -124,5 +124,5 @@ def _explained(y: Floats, codes: Codes) -> Floats:
     between = (sums**2 / numpy.maximum(counts, 1)).sum(axis=1) - n * y.mean(axis=1) ** 2
     whole = n * y.var(axis=1)
     with numpy.errstate(divide="ignore", invalid="ignore"):
-        found: Floats = 1 - (whole - between) / (n - used) * (n - 1) / whole
-    return found
+        explained: Floats = 1 - (whole - between) / (n - used) * (n - 1) / whole
+    return explained

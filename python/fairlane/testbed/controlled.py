@@ -69,8 +69,8 @@ def configuration(file: TestbedFile, model: HostModel, folder: Path, **more: Any
     ]
     (folder / _SQUEUE).write_text(json.dumps({"jobs": jobs}), encoding="utf-8")
     slurm = {"socket": str(folder / "agent.socket"), "squeue": ["cat", str(folder / _SQUEUE)]}
-    found = {"journal": str(folder / _JOURNAL), **tables(file, model), "slurm": slurm, **more}
-    return AgentConfig.model_validate(found)
+    keys = {"journal": str(folder / _JOURNAL), **tables(file, model), "slurm": slurm, **more}
+    return AgentConfig.model_validate(keys)
 
 
 def _with_twin(file: TestbedFile, model: HostModel, folder: Path) -> AgentConfig:
@@ -118,8 +118,8 @@ def control_levels(
         agent.start()
         agent.run(once=True)
         settings = journal.in_force(config.backend.name)
-        levels = {file.jobs[int(one.job) - 1].name: one.level for one in settings}
-        if config.backend.in_force() != {host: one.level for one in settings for host in one.hosts}:
+        levels = {file.jobs[int(setting.job) - 1].name: setting.level for setting in settings}
+        if config.backend.in_force() != {host: setting.level for setting in settings for host in setting.hosts}:
             raise MeasurementError("what the agent has set is not in force on the trunks")
         bench.mark(levels)
         first = bench.run(Phase(AGENT, names))
@@ -129,11 +129,11 @@ def control_levels(
     if config.backend.in_force():
         raise MeasurementError("what the agent has set is still in force after it was taken back")
     report(f"the agent has set {levels}" if levels else "the agent has set nothing")
-    found = [_numbered(first, 0), _numbered(bench.run(Phase(TOGETHER, names)), 0)]
+    measured = [_numbered(first, 0), _numbered(bench.run(Phase(TOGETHER, names)), 0)]
     for number in range(1, repetitions):
         phases = [Phase(TOGETHER, names), Phase(AGENT, names, levels)]
-        found += [_numbered(bench.phase(phase), number) for phase in phases[:: -1 if number % 2 else 1]]
-    return Controlled(levels, tuple(lines), pl.concat(found))
+        measured += [_numbered(bench.phase(phase), number) for phase in phases[:: -1 if number % 2 else 1]]
+    return Controlled(levels, tuple(lines), pl.concat(measured))
 
 
 def _numbered(rows: pl.DataFrame, number: int) -> pl.DataFrame:
@@ -155,14 +155,14 @@ class Steering:
 
     def lines(self) -> Iterator[str]:
         """What reading and changing took, and what was adopted."""
-        one = self.periods.unique(["repetition", "period"])
-        changes = one.filter(pl.col("change_s") > 0)["change_s"]
-        for what, values in (("reading all ranks", one["read_s"]), ("a change, verified", changes)):
+        periods_of = self.periods.unique(["repetition", "period"])
+        changes = periods_of.filter(pl.col("change_s") > 0)["change_s"]
+        for what, values in (("reading all ranks", periods_of["read_s"]), ("a change, verified", changes)):
             if len(values):
                 middle, late = (seconds(float(values.quantile(q) or 0.0)) for q in (0.5, 0.95))
                 yield f"{what} took {middle} (median), {late} (95th percentile), {len(values)} times"
-        adopted = one.group_by("repetition").agg(pl.col("accepted").sum())["accepted"]
-        mean, periods = fmean(adopted.to_list()), one["period"].n_unique()
+        adopted = periods_of.group_by("repetition").agg(pl.col("accepted").sum())["accepted"]
+        mean, periods = fmean(adopted.to_list()), periods_of["period"].n_unique()
         yield f"configurations adopted: {mean:.1f} in a repetition of {periods} periods"
 
 
@@ -178,9 +178,9 @@ def steer(file: TestbedFile, model: HostModel, folder: Path, report: Callable[[s
     if absent := [number for number, path in enumerate(names) if not path.is_file()]:
         length = 2 * table.periods * table.period * 1e-12
         report(f"the controller: {len(absent)} repetitions, about {len(absent) * length:.0f} s")
-        with bench(file) as found:
+        with bench(file) as bench_of_file:
             for number in absent:
-                iterations, periods = _repetition(found, model, table, number)
+                iterations, periods = _repetition(bench_of_file, model, table, number)
                 store(periods, _periods(names[number]))
                 store(iterations, names[number])
                 report(f"repetition {number + 1} of {table.repetitions} measured")
@@ -192,32 +192,32 @@ def steer(file: TestbedFile, model: HostModel, folder: Path, report: Callable[[s
     return Steering(effects(STEERED, _with_mean(measured), _with_mean(predicted)), periods)
 
 
-def _repetition(found: Bench, model: HostModel, table: SteerTable, number: int) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _repetition(bench: Bench, model: HostModel, table: SteerTable, number: int) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The iterations of a run with control and of one without, and the periods under control."""
-    names = tuple(job.name for job in found.file.jobs)
+    names = tuple(job.name for job in bench.file.jobs)
     seen: list[Period] = []
     runs = [
         (TOGETHER, lambda: sleep(table.periods * table.period * 1e-12)),
-        (STEERED, lambda: seen.extend(_controlled(found, model, table))),
+        (STEERED, lambda: seen.extend(_controlled(bench, model, table))),
     ]
-    rows = [found.run(Phase(kind, names), during) for kind, during in runs[:: -1 if number % 2 else 1]]
+    rows = [bench.run(Phase(kind, names), during) for kind, during in runs[:: -1 if number % 2 else 1]]
     numbered = pl.lit(number, pl.Int64).alias("repetition")
     return pl.concat(rows).with_columns(numbered), _rows(seen, names).with_columns(numbered)
 
 
-def _controlled(found: Bench, model: HostModel, table: SteerTable) -> list[Period]:
+def _controlled(bench: Bench, model: HostModel, table: SteerTable) -> list[Period]:
     """The periods of an agent with the controller, which takes back its settings at the end."""
     levels = table.controller.service_levels
-    backend = backend_of(found.file, [LevelClass(level=level, share=1 / levels) for level in range(levels)])
+    backend = backend_of(bench.file, [LevelClass(level=level, share=1 / levels) for level in range(levels)])
     assert backend is not None, "it has levels"
     seen: list[Period] = []
     with temporary_folder("fairlane-steered-") as folder:
         config = configuration(
-            found.file,
+            bench.file,
             model,
             folder,
             controller=table.controller,
-            progress={"period": DURATION.format(table.period), "through": [], "directories": [str(found.pages)]},
+            progress={"period": DURATION.format(table.period), "through": [], "directories": [str(bench.pages)]},
             backend=backend,
         )
         with Journal(config.journal) as journal:
@@ -236,13 +236,13 @@ def _controlled(found: Bench, model: HostModel, table: SteerTable) -> list[Perio
 
 def _rows(periods: list[Period], names: tuple[str, ...]) -> pl.DataFrame:
     rows: list[dict[str, Any]] = []
-    for one in periods:
-        for job, work in one.work.jobs.items():
-            levels = {setting.rank: setting.weight for setting in one.settings if setting.job == job}
-            rows.append({"period": one.number, "job": names[int(job) - 1], "state": one.state})
-            rows[-1] |= {"accepted": one.accepted, "seconds": one.work.seconds, "iterations": work.work}
+    for period in periods:
+        for job, work in period.work.jobs.items():
+            levels = {setting.rank: setting.weight for setting in period.settings if setting.job == job}
+            rows.append({"period": period.number, "job": names[int(job) - 1], "state": period.state})
+            rows[-1] |= {"accepted": period.accepted, "seconds": period.work.seconds, "iterations": work.work}
             rows[-1] |= {"advance": work.fractional, "weights": json.dumps(levels)}
-            rows[-1] |= {"read_s": one.read_s, "change_s": one.change_s}
+            rows[-1] |= {"read_s": period.read_s, "change_s": period.change_s}
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
@@ -251,19 +251,19 @@ def simulated(file: TestbedFile, model: HostModel, cost_s: float) -> dict[str, l
     table = file.steer
     assert table is not None, "the testbed has a table steer"
     names = [job.name for job in file.jobs]
-    found: dict[str, list[float]] = {name: [] for name in names}
+    improvements: dict[str, list[float]] = {name: [] for name in names}
     cost = min(round(cost_s * 1e12), table.period - 1)
     for replicate in range(file.simulate.replicates):
         draw = stream(file.seed, Purpose.SNAPSHOT, replicate)
         starts = {name: int(draw.integers(1, STARTS_PS)) for name in names}
-        one = scenario(file, model, names, starts=starts, duration=table.periods * table.period)
+        scenario_of = scenario(file, model, names, starts=starts, duration=table.periods * table.period)
         made = controller_of(table.controller.model_copy(update={"cost": cost}, deep=True))
-        *_, last = control(one, made, mode="online", period=table.period, periods=table.periods, threads=1)
+        *_, last = control(scenario_of, made, mode="online", period=table.period, periods=table.periods, threads=1)
         for name in names:
             runs = [last.reached[kind].get(name) for kind in ("treated", "default")]
             both = common(runs[0], runs[1], warm_up=False) if runs[0] and runs[1] else None
-            found[name].append(float("nan") if both is None or both.change is None else both.change)
-    return found
+            improvements[name].append(float("nan") if both is None or both.change is None else both.change)
+    return improvements
 
 
 def _with_mean(values: Mapping[str, list[float]]) -> dict[str, list[float]]:
@@ -291,5 +291,5 @@ def _claim(folder: Path, file: TestbedFile) -> None:
         folder.mkdir(exist_ok=True)
         write_text(meta, json.dumps(keys, indent=1) + "\n")
     elif json.loads(meta.read_text(encoding="utf-8")) != keys:
-        words = "has periods of another testbed or controller"
-        raise ScenarioError(Problem("--out", words, str(folder), "the folder of the same file, or a new one"))
+        message = "has periods of another testbed or controller"
+        raise ScenarioError(Problem("--out", message, str(folder), "the folder of the same file, or a new one"))

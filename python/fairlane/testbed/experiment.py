@@ -62,9 +62,9 @@ def experiment(
         results = with_agent(results, controlled)
         results.save(folder)
     if file.steer is not None:
-        found = steer(file, model.model, folder / STEERED, report)
-        costs = tuple(found.lines())
-        results = replace(results, steered=found.improvement, periods=found.periods, costs=costs)
+        steered = steer(file, model.model, folder / STEERED, report)
+        costs = tuple(steered.lines())
+        results = replace(results, steered=steered.improvement, periods=steered.periods, costs=costs)
         results.save(folder)
     return results
 

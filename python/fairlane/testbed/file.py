@@ -33,10 +33,10 @@ _NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,30}$"
 def _names(given: Any) -> Any:
     """Names as a list: one as it is, lists of Slurm's spread out."""
     whole = [given] if isinstance(given, str) else given
-    if not isinstance(whole, list | tuple) or not all(isinstance(one, str) for one in whole):
+    if not isinstance(whole, list | tuple) or not all(isinstance(name_list, str) for name_list in whole):
         return given
     try:
-        return tuple(name for one in whole for name in members(one))
+        return tuple(name for name_list in whole for name in members(name_list))
     except ValueError as error:
         raise Problems(Problem("", str(error), given, 'names, or lists as "a[0-3]"')) from None
 
@@ -97,9 +97,9 @@ class FabricTable(Table):
         if problems := [*_twice(self), *_trunks(self)]:
             raise Problems(*problems)
         if self.window != "auto" and self.congestion_control in _WITHOUT_WINDOW:
-            words = "does not keep a fixed window"
+            message = "does not keep a fixed window"
             raise Problems(
-                Problem("congestion_control", words, self.congestion_control, 'reno or cubic, or window = "auto"')
+                Problem("congestion_control", message, self.congestion_control, 'reno or cubic, or window = "auto"')
             )
         return self
 
@@ -133,7 +133,7 @@ def _trunks(fabric: FabricTable) -> Iterator[Problem]:
             left, right = (part[name] for name in trunk.between)
             if left == right:
                 yield Problem(key, "closes a loop, in which Ethernet frames go round for ever", list(trunk.between))
-            part = {name: left if own == right else own for name, own in part.items()}
+            part = {name: left if part_name == right else part_name for name, part_name in part.items()}
     if len(set(part.values())) > 1:
         apart = next(name for name in names if part[name] != part[names[0]])
         yield Problem("trunks", f"nothing connects switch {apart} with {names[0]}", allowed="a tree of all switches")
@@ -163,8 +163,8 @@ class Job(Table):
             yield Problem("hosts", "does not fit the workload", len(self.hosts), wrong)
         elif workload.compute is None:
             yield Problem("workload.compute", "missing", allowed='the compute time per iteration, as "2 ms"')
-        elif words := script_of(workload, len(self.hosts)).refused:
-            yield Problem("workload.name", words, workload.name, "messages between two ranks, and all-to-all")
+        elif refusal := script_of(workload, len(self.hosts)).refused:
+            yield Problem("workload.name", refusal, workload.name, "messages between two ranks, and all-to-all")
 
 
 class Treatment(Table):
@@ -186,11 +186,11 @@ class QosTable(Table):
 
     @model_validator(mode="after")
     def _known(self) -> Self:
-        numbers = [one.level for one in self.levels]
+        numbers = [level_class.level for level_class in self.levels]
         problems = []
         if len(set(numbers)) < len(numbers) or 0 not in numbers:
             problems.append(Problem("levels", "needs each level once, and level 0", numbers))
-        if (total := sum(one.share for one in self.levels)) > 1 + 1e-9:
+        if (total := sum(level_class.share for level_class in self.levels)) > 1 + 1e-9:
             problems.append(Problem("levels", "the shares are more than the link has", round(total, 3), "at most 1"))
         for at, treatment in enumerate(self.treatments):
             for job, level in treatment.levels.items():
@@ -309,11 +309,11 @@ class TestbedFile(Table):
             if getattr(self, key) is not None and not self.fabric.trunks:
                 yield Problem(key, "the fabric has no trunk on which levels could be served")
         if self.agent is not None:
-            known = [one.level for one in self.qos.levels if one.level] if self.qos else []
+            known = [level_class.level for level_class in self.qos.levels if level_class.level] if self.qos else []
             for at, level in enumerate(self.agent.levels):
                 if level not in known:
-                    words = "has no class of its own in qos.levels"
-                    yield Problem(f"agent.levels[{at}]", words, level, f"one of {known}" if known else "")
+                    message = "has no class of its own in qos.levels"
+                    yield Problem(f"agent.levels[{at}]", message, level, f"one of {known}" if known else "")
 
     @classmethod
     def load(cls, path: Path, *, set: Sequence[str] = ()) -> Self:

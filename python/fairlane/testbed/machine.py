@@ -61,8 +61,8 @@ def program(name: str) -> str | None:
 
 def check() -> None:
     """Raises ``TestbedError`` in words if this machine cannot have a testbed."""
-    if words := missing():
-        raise TestbedError(f"testbed: {words}")
+    if lacking := missing():
+        raise TestbedError(f"testbed: {lacking}")
 
 
 def present() -> list[str]:
@@ -119,8 +119,8 @@ def _check_congestion_control(name: str) -> None:
     except OSError as error:
         raise TestbedError(f"{CONGESTION_CONTROLS}: cannot be read: {error.strerror}") from None
     if name not in loaded:
-        words = f"the kernel has not loaded it; allowed: {', '.join(loaded)}"
-        raise TestbedError(f'fabric.congestion_control = "{name}": {words}')
+        message = f"the kernel has not loaded it; allowed: {', '.join(loaded)}"
+        raise TestbedError(f'fabric.congestion_control = "{name}": {message}')
 
 
 def down() -> list[str]:
@@ -173,8 +173,8 @@ def inside(name: str, command: Sequence[str]) -> list[str]:
 
 def _end(name: str) -> None:
     end = monotonic() + HANG_S
-    while (found := processes(name)) and monotonic() < end:
-        for process in found:
+    while (alive := processes(name)) and monotonic() < end:
+        for process in alive:
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
         sleep(0.02)

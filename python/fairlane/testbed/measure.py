@@ -49,9 +49,9 @@ def phases_of(file: TestbedFile, repetition: int) -> list[Phase]:
     names = tuple(job.name for job in file.jobs)
     isolated = [Phase(ISOLATED, (name,)) for name in names]
     treatments = file.qos.treatments if file.qos else ()
-    treated = [Phase(f"{TREATED}{one.name}", names, one.levels) for one in treatments]
-    found = [*isolated, Phase(TOGETHER, names), *treated]
-    return found[:: -1 if repetition % 2 else 1]
+    treated = [Phase(f"{TREATED}{treatment.name}", names, treatment.levels) for treatment in treatments]
+    phases = [*isolated, Phase(TOGETHER, names), *treated]
+    return phases[:: -1 if repetition % 2 else 1]
 
 
 def backend_of(file: TestbedFile, levels: Sequence[LevelClass] | None = None) -> Linux | None:
@@ -60,7 +60,10 @@ def backend_of(file: TestbedFile, levels: Sequence[LevelClass] | None = None) ->
     if levels is None:
         return None
     plan = Plan(file.fabric)
-    devices = [Device(namespace=one.namespace, device=one.device, rate=f"{one.rate} b/s") for one in plan.trunk_devices]
+    devices = [
+        Device(namespace=trunk_device.namespace, device=trunk_device.device, rate=f"{trunk_device.rate} b/s")
+        for trunk_device in plan.trunk_devices
+    ]
     return Linux(devices=devices, levels=list(levels), addresses=plan.addresses, timeout=f"{HANG_S} s")
 
 
@@ -75,7 +78,7 @@ class Bench:
 
     def __init__(self, file: TestbedFile, jobs: Sequence[RunningJob], pages: Path) -> None:
         self.file, self.pages = file, pages
-        self._jobs = {one.job.name: one for one in jobs}
+        self._jobs = {job.job.name: job for job in jobs}
         self._backend = backend_of(file)
 
     def phase(self, phase: Phase) -> pl.DataFrame:
@@ -94,7 +97,9 @@ class Bench:
 
     def mark(self, levels: Mapping[str, int]) -> None:
         """Has the jobs mark their packets with the DSCP of their levels, from their next iterations on."""
-        marks = {one.level: one.dscp or 0 for one in self.file.qos.levels} if self.file.qos else {}
+        marks = (
+            {level_class.level: level_class.dscp or 0 for level_class in self.file.qos.levels} if self.file.qos else {}
+        )
         for name, job in self._jobs.items():
             job.control.set_dscp(marks.get(levels.get(name, 0), 0))
 
@@ -107,24 +112,26 @@ class Bench:
         """
         measure = self.file.measure
         active = [self._jobs[name] for name in phase.jobs]
-        firsts = [one.control.go() for one in active]
+        firsts = [active_job.control.go() for active_job in active]
         start, warm_up = monotonic(), 0.0 if during else measure.warm_up * _PS
         if during:
             during()
         else:
             sleep(warm_up + measure.duration * _PS)
-        for one in active:
-            one.control.freeze()
+        for active_job in active:
+            active_job.control.freeze()
         end = monotonic()
         rows = []
-        for one, first in zip(active, firsts, strict=True):
-            last = one.control.wait_stopped(HANG_S)
-            times = one.control.completions(first, last)
+        for active_job, first in zip(active, firsts, strict=True):
+            last = active_job.control.wait_stopped(HANG_S)
+            times = active_job.control.completions(first, last)
             kept = times[(times >= start + warm_up) & (times <= end)] - start
             if len(kept) <= measure.min_iterations:
-                words = f"{max(0, len(kept) - 1)} iterations in a phase of {end - start - warm_up:.3g} s"
-                raise MeasurementError(f"{one.job.name}: {words}, fewer than measure.min_iterations; measure longer")
-            columns = {"kind": phase.kind, "job": one.job.name, "iteration": range(len(kept)), "at_s": kept}
+                too_few = f"{max(0, len(kept) - 1)} iterations in a phase of {end - start - warm_up:.3g} s"
+                raise MeasurementError(
+                    f"{active_job.job.name}: {too_few}, fewer than measure.min_iterations; measure longer"
+                )
+            columns = {"kind": phase.kind, "job": active_job.job.name, "iteration": range(len(kept)), "at_s": kept}
             rows.append(pl.DataFrame(columns))
         return pl.concat(rows)
 
@@ -136,9 +143,9 @@ def bench(file: TestbedFile) -> Iterator[Bench]:
     Raises ``TestbedError`` if the machine cannot have it or has another, ``MeasurementError`` if a job does not start.
     """
     with machine.established(Plan(file.fabric)) as folder, running(file, folder) as jobs:
-        found = Bench(file, jobs, folder / PAGES)
-        found.run(Phase(TOGETHER, tuple(job.name for job in file.jobs)))
-        yield found
+        bench_of_jobs = Bench(file, jobs, folder / PAGES)
+        bench_of_jobs.run(Phase(TOGETHER, tuple(job.name for job in file.jobs)))
+        yield bench_of_jobs
 
 
 def measure(file: TestbedFile, folder: Path, repetitions: int, report: Callable[[str], object] = str) -> pl.DataFrame:
@@ -151,9 +158,9 @@ def measure(file: TestbedFile, folder: Path, repetitions: int, report: Callable[
     files = [folder / f"repetition-{number:04}.parquet" for number in range(repetitions)]
     if absent := [number for number, path in enumerate(files) if not path.is_file()]:
         report(f"measuring {len(absent)} repetitions, about {_seconds(file, len(absent)):.0f} s")
-        with bench(file) as found:
+        with bench(file) as bench_of_file:
             for number in absent:
-                rows = pl.concat([found.phase(phase) for phase in phases_of(file, number)])
+                rows = pl.concat([bench_of_file.phase(phase) for phase in phases_of(file, number)])
                 store(rows.with_columns(repetition=pl.lit(number, pl.Int64)), files[number])
                 report(f"repetition {number + 1} of {repetitions} measured")
     return pl.concat([pl.read_parquet(path) for path in files])
@@ -177,5 +184,5 @@ def times_per_iteration(iterations: pl.DataFrame) -> pl.DataFrame:
     Columns are ``repetition``, ``kind``, ``job``, ``iterations`` and ``seconds_per_iteration``.
     """
     span = pl.col("at_s").max() - pl.col("at_s").min()
-    found = iterations.group_by("repetition", "kind", "job", maintain_order=True)
-    return found.agg(iterations=pl.len() - 1, seconds_per_iteration=span / (pl.len() - 1))
+    grouped = iterations.group_by("repetition", "kind", "job", maintain_order=True)
+    return grouped.agg(iterations=pl.len() - 1, seconds_per_iteration=span / (pl.len() - 1))

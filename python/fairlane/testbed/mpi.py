@@ -37,9 +37,12 @@ _OPTIONS = (
 def compile_replay(folder: Path) -> Path:
     """Compiles the program of the ranks. Raises ``TestbedError`` with the compiler's message if it cannot."""
     target = folder / "replay"
-    with as_file(files("fairlane.testbed") / "replay.c") as source, as_file(files("fairlane.progress") / "c") as own:
-        library = own / "fairlane_progress.c"
-        command = ["mpicc", "-O2", "-pthread", "-I", str(own), "-o", str(target), str(source), str(library)]
+    with (
+        as_file(files("fairlane.testbed") / "replay.c") as source,
+        as_file(files("fairlane.progress") / "c") as headers,
+    ):
+        library = headers / "fairlane_progress.c"
+        command = ["mpicc", "-O2", "-pthread", "-I", str(headers), "-o", str(target), str(source), str(library)]
         call(command, HANG_S, TestbedError)
     return target
 
@@ -105,29 +108,29 @@ def running(file: TestbedFile, folder: Path) -> Iterator[list[RunningJob]]:
     try:
         for number in range(len(file.jobs)):
             started.append(_start(file, number, folder, [str(replay)], agent))  # noqa: PERF401 - one may fail
-        for one in started:
-            one.wait_ready()
+        for job in started:
+            job.wait_ready()
         yield started
     finally:
-        for one in started:
-            one.control.quit()
-        for one in started:
-            one.end()
+        for job in started:
+            job.control.quit()
+        for job in started:
+            job.end()
 
 
 def _start(file: TestbedFile, number: int, folder: Path, program: Sequence[str], agent: Path) -> RunningJob:
     job = file.jobs[number]
-    own = folder / job.name
-    own.mkdir()
+    job_folder = folder / job.name
+    job_folder.mkdir()
     script = script_of(job.workload, len(job.hosts), seed=file.seed, job=number)
     for rank in range(len(job.hosts)):
-        (own / f"{rank}.txt").write_text(script.text(rank))
+        (job_folder / f"{rank}.txt").write_text(script.text(rank))
     control = Control(folder / f"{job.name}.control", len(job.hosts))
     command = [
-        *("mpirun", *mpirun_options(file.measure.eager_threshold, agent, own)),
+        *("mpirun", *mpirun_options(file.measure.eager_threshold, agent, job_folder)),
         *("-x", f"FAIRLANE_JOB={number + 1}", "-x", f"FAIRLANE_PROGRESS_DIR={folder / PAGES}"),
         *("-np", str(len(job.hosts)), "--host", ",".join(f"{host}:1" for host in job.hosts)),
-        *(*program, str(own), str(control.path)),
+        *(*program, str(job_folder), str(control.path)),
     ]
     log = folder / f"{job.name}.log"
     with log.open("wb") as printed:

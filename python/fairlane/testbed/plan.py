@@ -69,7 +69,7 @@ class Plan:
     def namespaces(self) -> list[str]:
         """All namespaces."""
         hosts = [self.host(name) for name in self.fabric.hosts]
-        switches = [self.switch(one.name) for one in self.fabric.switches]
+        switches = [self.switch(switch_table.name) for switch_table in self.fabric.switches]
         return [CONTROL, *switches, *(_trunk(at) for at in range(len(self.fabric.trunks))), *hosts]
 
     @property
@@ -93,14 +93,16 @@ class Plan:
 
     def shaping(self) -> list[tuple[str, list[str]]]:
         """For each namespace commands of ``tc``."""
-        found = []
+        commands_by_namespace = []
         for switch in self.fabric.switches:
             ports = [self._shape(f"port{at}", self.fabric.host_link) for at in self._numbers(switch.hosts)]
-            found.append((self.switch(switch.name), ports))
+            commands_by_namespace.append((self.switch(switch.name), ports))
         for at, trunk in enumerate(self.fabric.trunks):
-            found.append((_trunk(at), [self._shape("left", trunk), self._shape("right", trunk)]))
-        found += [(self.host(name), [self._shape("eth0", self.fabric.host_link)]) for name in self.fabric.hosts]
-        return [(namespace, commands) for namespace, commands in found if commands]
+            commands_by_namespace.append((_trunk(at), [self._shape("left", trunk), self._shape("right", trunk)]))
+        commands_by_namespace += [
+            (self.host(name), [self._shape("eth0", self.fabric.host_link)]) for name in self.fabric.hosts
+        ]
+        return [(namespace, commands) for namespace, commands in commands_by_namespace if commands]
 
     @property
     def sysctls(self) -> tuple[str, ...]:

@@ -72,14 +72,14 @@ class Verdict:
         """The same in words, each with its limit."""
         right, effects = self.signs
         order = "not defined" if not isfinite(self.spearman) else f"{self.spearman:.2f}"
-        found = [
+        sentences = [
             f"order of jobs: Spearman {order}, wanted at least {LEAST_CORRELATION}",
             f"largest difference of W: {100 * self.most_difference:.1f} points ({self.most_different}), "
             f"wanted at most {100 * MOST_DIFFERENCE:.0f}",
         ]
         if effects:
-            found.append(f"sign of effects beyond noise: {right} of {effects} right")
-        return found
+            sentences.append(f"sign of effects beyond noise: {right} of {effects} right")
+        return sentences
 
 
 def comparison(measured: Mapping[str, Sequence[float]], predicted: Mapping[str, Sequence[float]]) -> pl.DataFrame:
@@ -88,7 +88,9 @@ def comparison(measured: Mapping[str, Sequence[float]], predicted: Mapping[str, 
     for job, values in measured.items():
         left, right = _mean(values), _mean(predicted[job])
         columns = {"measured": left, "predicted": right, "difference": difference(left, right)}
-        rows.append({"job": job} | {key: value for name, one in columns.items() for key, value in _row(name, one)})
+        rows.append(
+            {"job": job} | {key: value for name, estimates in columns.items() for key, value in _row(name, estimates)}
+        )
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
@@ -96,10 +98,10 @@ def effects(
     treatment: str, measured: Mapping[str, Sequence[float]], predicted: Mapping[str, Sequence[float]]
 ) -> pl.DataFrame:
     """As ``comparison`` for a treatment's effect, with ``beyond_noise`` of the measured one, and ``sign_right``."""
-    found = comparison(measured, predicted)
+    table = comparison(measured, predicted)
     noise = beyond_noise([_mean(values) for values in measured.values()])
-    right = (pl.col("measured").sign() == pl.col("predicted").sign()) if found.height else pl.lit(None)
-    return found.select(
+    right = (pl.col("measured").sign() == pl.col("predicted").sign()) if table.height else pl.lit(None)
+    return table.select(
         pl.lit(treatment).alias("treatment"),
         pl.all(),
         pl.Series("beyond_noise", noise, pl.Boolean),
@@ -124,8 +126,8 @@ def _mean(values: Sequence[float]) -> Estimate:
     return independent([value for value in values if isfinite(value)]) or Estimate(nan)
 
 
-def _row(name: str, one: Estimate) -> list[tuple[str, float | None]]:
-    return [(name, one.value), (f"{name}_low", one.low), (f"{name}_high", one.high)]
+def _row(name: str, estimate: Estimate) -> list[tuple[str, float | None]]:
+    return [(name, estimate.value), (f"{name}_low", estimate.low), (f"{name}_high", estimate.high)]
 
 
 META = "testbed.json"
@@ -160,8 +162,8 @@ class Results:
     @property
     def tables(self) -> dict[str, pl.DataFrame]:
         """The tables by name."""
-        found = {"w": self.w, "effects": self.effects, "agent": self.control, "steered": self.steered}
-        return {name: table for name, table in found.items() if table is not None}
+        frames = {"w": self.w, "effects": self.effects, "agent": self.control, "steered": self.steered}
+        return {name: table for name, table in frames.items() if table is not None}
 
     def save(self, folder: Path) -> None:
         """Writes tables and ``testbed.json`` into a folder."""
@@ -190,9 +192,9 @@ class Results:
 
 def measured_keys(file: TestbedFile) -> dict[str, Any]:
     """The parts of the file on which measurements depend."""
-    found: dict[str, Any] = file.model_dump(mode="json", include=set(_MEASURED_KEYS), exclude_none=True)
-    found["measure"].pop("repetitions")
-    return {"testbed": found}
+    keys: dict[str, Any] = file.model_dump(mode="json", include=set(_MEASURED_KEYS), exclude_none=True)
+    keys["measure"].pop("repetitions")
+    return {"testbed": keys}
 
 
 def prepare(folder: Path, file: TestbedFile, *, resume: bool) -> None:
@@ -206,8 +208,8 @@ def prepare(folder: Path, file: TestbedFile, *, resume: bool) -> None:
             raise ScenarioError(Problem("--out", "directory exists; choose another or pass --resume", str(folder)))
         stored = json.loads(meta.read_text(encoding="utf-8")) if meta.is_file() else None
         if stored != measured_keys(file):
-            words = "has measurements of another testbed or none"
-            raise ScenarioError(Problem("--out", words, str(folder), "the folder of the same testbed, or a new one"))
+            message = "has measurements of another testbed or none"
+            raise ScenarioError(Problem("--out", message, str(folder), "the folder of the same testbed, or a new one"))
         return
     meta.parent.mkdir(parents=True, exist_ok=True)
     write_text(meta, json.dumps(measured_keys(file), indent=1) + "\n")

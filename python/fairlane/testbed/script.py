@@ -104,8 +104,8 @@ class Script:
 
         return refused
 
-    def _add(self, rank: int, *words: object) -> None:
-        self.lines[rank].append(" ".join(map(str, words)))
+    def _add(self, rank: int, *operation: object) -> None:
+        self.lines[rank].append(" ".join(map(str, operation)))
 
     def _refuse(self, what: str) -> None:
         self.refused = self.refused or f"has {what}, which the testbed does not run"

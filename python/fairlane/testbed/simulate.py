@@ -93,7 +93,7 @@ def fit(
 
     bounds = ([LOWEST_EFFICIENCY, log(_SHORTEST_OVERHEAD_S)], [highest, log(LONGEST_OVERHEAD_S)])
     start = [min(_START[0], highest - _STEP), log(_START[1])]
-    found = least_squares(
+    solution = least_squares(
         residuals,
         start,
         bounds=bounds,
@@ -103,7 +103,7 @@ def fit(
         ftol=1e-4,
         max_nfev=20,
     )
-    model = model_of(found.x)
+    model = model_of(solution.x)
     return Fit(model, dict(measured_s), dict(simulate(model)))
 
 
@@ -158,17 +158,17 @@ def qos_table(levels: Sequence[LevelClass] | None) -> dict[str, Any]:
     """
     if not levels:
         return {}
-    count = max(one.level for one in levels) + 1
-    by_level = {one.level: one for one in levels}
-    least = min(one.share for one in levels)
-    if len({one.priority for one in levels}) == 1:
+    count = max(level_class.level for level_class in levels) + 1
+    by_level = {level_class.level: level_class for level_class in levels}
+    least = min(level_class.share for level_class in levels)
+    if len({level_class.priority for level_class in levels}) == 1:
         weights = [round(by_level[at].share / least) if at in by_level else 1 for at in range(count)]
         arbiter: dict[str, Any] = {"name": "weighted_round_robin", "weights": weights}
     else:
         order = sorted(by_level, key=lambda level: (by_level[level].priority, -level))
         # The last has what is left in any case. The others hold their priority up to what is guaranteed to no other.
         shares = [
-            [level, max(1, round(100 * (1 - sum(by_level[one].share for one in order[at + 1 :]))))]
+            [level, max(1, round(100 * (1 - sum(by_level[level_class].share for level_class in order[at + 1 :]))))]
             for at, level in enumerate(order[:-1])
         ]
         arbiter = {"name": "strict_priority", "order": order, "shares": shares, "interval": "10 ms"}
@@ -189,7 +189,7 @@ def scenario(
     for number, job in enumerate(file.jobs):
         if job.name not in jobs:
             continue
-        own: dict[str, Any] = {
+        job_table: dict[str, Any] = {
             "name": job.name,
             "ranks": len(job.hosts),
             "workload": {"name": type(job.workload).name, **job.workload.parameters()},
@@ -197,10 +197,10 @@ def scenario(
             "stream": number,
         }
         if levels and job.name in levels:
-            own["service_level"] = levels[job.name]
+            job_table["service_level"] = levels[job.name]
         if starts and job.name in starts:
-            own["start"] = DURATION.format(starts[job.name])
-        listed.append(own)
+            job_table["start"] = DURATION.format(starts[job.name])
+        listed.append(job_table)
     with_qos = {"qos": qos_table(file.qos.levels)} if levels and file.qos else {}
     length = file.simulate.duration if duration is None else duration
     return Scenario(
@@ -210,7 +210,7 @@ def scenario(
 
 def isolated_s(file: TestbedFile, model: HostModel, measured_s: Mapping[str, float]) -> dict[str, float]:
     """The simulated time per iteration of each job by itself, s, over as long as some measured iterations take."""
-    found = {}
+    times_of_jobs = {}
     for job in file.jobs:
         length = round(_FIT_ITERATIONS * measured_s[job.name] * 1e12)
         simulation = Simulation(scenario(file, model, [job.name], duration=length), threads=1)
@@ -221,8 +221,8 @@ def isolated_s(file: TestbedFile, model: HostModel, measured_s: Mapping[str, flo
             simulation.run_until(length)
             iterations = simulation.work()[job.name]
         times = simulation.table("completions")["at_ps"]
-        found[job.name] = int(times.to_numpy().max()) * 1e-12 / iterations
-    return found
+        times_of_jobs[job.name] = int(times.to_numpy().max()) * 1e-12 / iterations
+    return times_of_jobs
 
 
 def predicted_w(file: TestbedFile, model: HostModel, levels: Mapping[str, int] | None = None) -> dict[str, list[float]]:
@@ -232,11 +232,11 @@ def predicted_w(file: TestbedFile, model: HostModel, levels: Mapping[str, int] |
     would divide its computation among its ranks in another way.
     """
     names = [job.name for job in file.jobs]
-    found: dict[str, list[float]] = {name: [] for name in names}
+    w_of_jobs: dict[str, list[float]] = {name: [] for name in names}
     for replicate in range(file.simulate.replicates):
         draw = stream(file.seed, Purpose.SNAPSHOT, replicate)
         starts = {name: int(draw.integers(1, STARTS_PS)) for name in names}
-        one = scenario(file, model, names, levels=levels, starts=starts)
-        for name, w in run(one, threads=1).tables()["jobs"].select("name", "w").iter_rows():
-            found[name].append(float("nan") if w is None else w)
-    return found
+        scenario_of = scenario(file, model, names, levels=levels, starts=starts)
+        for name, w in run(scenario_of, threads=1).tables()["jobs"].select("name", "w").iter_rows():
+            w_of_jobs[name].append(float("nan") if w is None else w)
+    return w_of_jobs

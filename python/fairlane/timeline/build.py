@@ -70,14 +70,16 @@ class Timelines:
         The begin is the end of the one before, but neither before the range nor more than the iteration's time before
         its end.
         """
-        own = self.run.completions.filter(pl.col("job") == job).sort("iteration")
-        timed = bool(own["timed"].any())
-        found, before = [], 0
-        for iteration, at, elapsed in own.select("iteration", pl.col("at_ps", "elapsed_ps").cast(pl.Int64)).iter_rows():
+        of_job = self.run.completions.filter(pl.col("job") == job).sort("iteration")
+        timed = bool(of_job["timed"].any())
+        rows, before = [], 0
+        for iteration, at, elapsed in of_job.select(
+            "iteration", pl.col("at_ps", "elapsed_ps").cast(pl.Int64)
+        ).iter_rows():
             if self.from_ps < at <= self.to_ps:
-                found.append((iteration, max(before, self.from_ps, at - elapsed), at, elapsed if timed else None))
+                rows.append((iteration, max(before, self.from_ps, at - elapsed), at, elapsed if timed else None))
             before = at
-        return found
+        return rows
 
 
 def timelines(
@@ -148,11 +150,11 @@ def _numbers(view: View, jobs: Sequence[str]) -> tuple[int, ...]:
 
 def _check_range(from_ps: int, last: int, end: int, to_ps: int | None) -> None:
     if from_ps >= end:
-        words = "not within the run"
-        raise ScenarioError(Problem("--from", words, DURATION.format(from_ps), f"less than {DURATION.format(end)}"))
+        message = "not within the run"
+        raise ScenarioError(Problem("--from", message, DURATION.format(from_ps), f"less than {DURATION.format(end)}"))
     if last <= from_ps:
-        words, given = "not after --from", DURATION.format(to_ps or 0)
-        raise ScenarioError(Problem("--to", words, given, f"more than {DURATION.format(from_ps)}"))
+        message, given = "not after --from", DURATION.format(to_ps or 0)
+        raise ScenarioError(Problem("--to", message, given, f"more than {DURATION.format(from_ps)}"))
 
 
 def _operations(table: pl.DataFrame, from_ps: int, to_ps: int) -> pl.DataFrame:
@@ -166,10 +168,10 @@ def _waits(
 ) -> pl.DataFrame:
     """The waits with their operations: the last that had begun, as a rank does one after another."""
     begun = operations.sort("since_ps", "number").select("job", "rank", "number", "since_ps")
-    found = waits.sort("since_ps").join_asof(begun, on="since_ps", by=["job", "rank"], check_sortedness=False)
+    joined = waits.sort("since_ps").join_asof(begun, on="since_ps", by=["job", "rank"], check_sortedness=False)
     main = {message: main_cause(sums) for message, sums in causes.items()}
-    cause = pl.Series([main.get(message) for message in found["message"]], dtype=pl.UInt32)
-    return found.with_columns(cause=cause).sort("job", "rank", "since_ps")
+    cause = pl.Series([main.get(message) for message in joined["message"]], dtype=pl.UInt32)
+    return joined.with_columns(cause=cause).sort("job", "rank", "since_ps")
 
 
 def _messages(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
@@ -205,10 +207,10 @@ def _messages(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
 
 
 def _by_message(causes: pl.DataFrame) -> dict[int, tuple[tuple[int | None, int], ...]]:
-    found: dict[int, list[tuple[int | None, int]]] = {}
+    sums_by_message: dict[int, list[tuple[int | None, int]]] = {}
     for message, aggressor, spent in causes.iter_rows():
-        found.setdefault(message, []).append((aggressor, spent))
-    return {message: tuple(sums) for message, sums in found.items()}
+        sums_by_message.setdefault(message, []).append((aggressor, spent))
+    return {message: tuple(sums) for message, sums in sums_by_message.items()}
 
 
 COUNTERS = (("utilisation", "%"), ("stalled", "%"), ("queue length", "packets"))
@@ -225,12 +227,12 @@ class PortCounters:
     """The beginning of each interval, ps, and the values of ``COUNTERS`` in it; at the end all are zero."""
 
 
-def port_counters(found: Timelines, most: int) -> Iterator[PortCounters]:
+def port_counters(timelines: Timelines, most: int) -> Iterator[PortCounters]:
     """The counters of the ports with most queueing delay in the range, at most so many, in order of the link."""
-    samples = found.run.samples
+    samples = timelines.run.samples
     if samples is None or not most:
         return
-    span = (pl.col("to_ps") > found.from_ps) & (pl.col("from_ps") < found.to_ps)
+    span = (pl.col("to_ps") > timelines.from_ps) & (pl.col("from_ps") < timelines.to_ps)
     table = (
         samples.filter(span)
         .group_by("link", "link_name", "from_ps", "to_ps")
@@ -249,12 +251,12 @@ def port_counters(found: Timelines, most: int) -> Iterator[PortCounters]:
     for link in chosen:
         points: list[tuple[int, tuple[float, ...]]] = []
         over = None
-        own = table.filter(pl.col("link") == link)
-        for since, until, *now in own.select("from_ps", "to_ps", *values).iter_rows():
+        of_link = table.filter(pl.col("link") == link)
+        for since, until, *now in of_link.select("from_ps", "to_ps", *values).iter_rows():
             if over is not None and since > over:
                 points.append((over, (0.0,) * len(values)))
             points.append((since, tuple(now)))
             over = until
         if over is not None:
             points.append((over, (0.0,) * len(values)))
-        yield PortCounters(str(own["link_name"][0]), points)
+        yield PortCounters(str(of_link["link_name"][0]), points)

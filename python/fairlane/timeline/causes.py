@@ -29,8 +29,8 @@ def queueing_causes(departures: pl.DataFrame, links: pl.DataFrame, from_ps: int 
     """
     table = _on_wires(departures, links)
     pieces = [_at_link(rows, from_ps) for _, rows in table.group_by("link", maintain_order=True)]
-    found = pl.concat([QUEUEING.to_frame(), *pieces])
-    return found.filter(pl.col("queueing_ps") > 0).sort("row", "aggressor", nulls_last=True)
+    causes = pl.concat([QUEUEING.to_frame(), *pieces])
+    return causes.filter(pl.col("queueing_ps") > 0).sort("row", "aggressor", nulls_last=True)
 
 
 def _on_wires(departures: pl.DataFrame, links: pl.DataFrame) -> pl.DataFrame:
@@ -69,18 +69,18 @@ def _at_link(rows: pl.DataFrame, from_ps: int) -> pl.DataFrame:
     since, until = np.maximum(times - waited, from_ps)[waiting], times[waiting]
     numbers = rows["row"].to_numpy()[waiting]
     rest = waited[waiting]
-    found = []
+    parts = []
     for job in np.unique(causes[causes != _UNKNOWN]).tolist():
         spent = _charged(ends, causes == job, until) - _charged(ends, causes == job, since)
         spent = np.minimum(np.maximum(spent, 0), rest)
         rest = rest - spent
-        found.append((numbers, job, spent))
-    found.append((numbers, None, rest))
+        parts.append((numbers, job, spent))
+    parts.append((numbers, None, rest))
     return pl.concat(
         pl.DataFrame(
             {"row": row, "aggressor": pl.repeat(job, len(row), dtype=pl.UInt32, eager=True), "queueing_ps": spent}
         )
-        for row, job, spent in found
+        for row, job, spent in parts
     ).cast(QUEUEING)
 
 
@@ -90,10 +90,10 @@ def _credits(rows: pl.DataFrame, times: _Array, waited: _Array) -> pl.DataFrame:
     lanes = rows["lane"].to_numpy()
     kept = []
     for (lane,), of_lane in returned.group_by("lane", maintain_order=True):
-        own = (lanes == lane) & (waited > 0)
+        waiting = (lanes == lane) & (waited > 0)
         at = _numbers(of_lane["credit_ps"])
-        begun = np.searchsorted(np.sort((times - waited)[own]), at, side="left")
-        over = np.searchsorted(times[own], at, side="left")
+        begun = np.searchsorted(np.sort((times - waited)[waiting]), at, side="left")
+        over = np.searchsorted(times[waiting], at, side="left")
         kept.append(of_lane.filter(pl.Series(begun > over)))
     return pl.concat(kept or [returned]).sort("credit_ps", "lane", "job").unique("credit_ps", maintain_order=True)
 

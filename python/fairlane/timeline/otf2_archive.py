@@ -55,7 +55,7 @@ class Written:
     """What the archives lack, one sentence each."""
 
 
-def write_otf2(found: Timelines, folder: str | Path) -> Written:
+def write_otf2(timelines: Timelines, folder: str | Path) -> Written:
     """Writes an archive for each job into a folder of its name within ``folder``, which must be new or empty.
 
     The same timelines give the same bytes. Every rank of a job is written. Raises ``ResultsError`` if an archive cannot
@@ -69,12 +69,12 @@ def write_otf2(found: Timelines, folder: str | Path) -> Written:
             events = 0
             notes: list[str] = []
             archives: dict[str, Path] = {}
-            for job in found.jobs:
-                name = found.names[job]
-                own = _Job.of(found, job)
+            for job in timelines.jobs:
+                name = timelines.names[job]
+                job_events = _Job.of(timelines, job)
                 place = quote(name, safe=" ")
-                events += _write(own, unfinished / place)
-                notes += own.notes()
+                events += _write(job_events, unfinished / place)
+                notes += job_events.notes()
                 archives[name] = target / place / f"{ARCHIVE}.otf2"
             unfinished.chmod(0o755)
             unfinished.rename(target)
@@ -104,11 +104,11 @@ class _Job:
     """Messages that are not written."""
 
     @classmethod
-    def of(cls, found: Timelines, number: int) -> "_Job":
-        own = pl.col("job") == number
-        operations = found.operations.filter(own)
+    def of(cls, timelines: Timelines, number: int) -> "_Job":
+        of_job = pl.col("job") == number
+        operations = timelines.operations.filter(of_job)
         known = operations.filter(pl.col("call").is_in(SENDS)).select("rank", "number", "context")
-        messages = found.messages.filter(own, ~pl.col("collective")).join(
+        messages = timelines.messages.filter(of_job, ~pl.col("collective")).join(
             known, left_on=["from_rank", "send_operation"], right_on=["rank", "number"], how="left"
         )
         whole = messages.drop_nulls(["send_operation", "receive_operation"])
@@ -119,15 +119,17 @@ class _Job:
         )
         members: dict[int, list[int]] = {}
         for context, rank in (
-            found.communicators.filter(own).sort("context", "place").select("context", "rank").iter_rows()
+            timelines.communicators.filter(of_job).sort("context", "place").select("context", "rank").iter_rows()
         ):
             members.setdefault(context, []).append(rank)
         ends: dict[tuple[int, int], list[tuple[int, int, bool, int | None]]] = {}
-        listed = found.request_ends.filter(own).select("rank", "operation", "at_ps", "slot", "receive", "message")
+        listed = timelines.request_ends.filter(of_job).select(
+            "rank", "operation", "at_ps", "slot", "receive", "message"
+        )
         for rank, operation, *rest in listed.iter_rows():
             ends.setdefault((rank, operation), []).append((rest[0], rest[1], rest[2], rest[3]))
         return cls(
-            found,
+            timelines,
             number,
             operations,
             {context: tuple(ranks) for context, ranks in members.items()},
@@ -225,7 +227,7 @@ def _identify(folder: Path) -> None:
     drawn = _otf2.Reader_GetTraceId(reader)
     _otf2.Reader_Close(reader)
     data = anchor.read_bytes()
-    places = [found for order in ("little", "big") if data.count(found := drawn.to_bytes(8, order)) == 1]
+    places = [at for order in ("little", "big") if data.count(at := drawn.to_bytes(8, order)) == 1]
     if len(places) != 1:
         raise ResultsError(f"{anchor}: the OTF2 library has not written the identifier of the archive as expected")
     content = sha256(data.replace(places[0], b""))

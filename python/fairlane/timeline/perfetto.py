@@ -27,21 +27,21 @@ _Key = tuple[int, ...]
 _Values = dict[str, Any]
 
 
-def write_perfetto(found: Timelines, file: str | Path, *, ports: int = MOST_PORTS) -> int:
+def write_perfetto(timelines: Timelines, file: str | Path, *, ports: int = MOST_PORTS) -> int:
     """Writes timelines as a trace for Perfetto, and returns the number of its events.
 
     The same timelines give the same bytes. ``ports`` is how many ports have counters: those with most queueing delay.
     Raises ``MissingExtraError`` without the library ``perfetto``, and ``ResultsError`` if the file cannot be written.
     """
     require("timeline")
-    counters = list(port_counters(found, ports))
+    counters = list(port_counters(timelines, ports))
     path = Path(file)
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as scratch, scratch.open("wb") as opened:
             writer = _Writer(opened)
-            _tracks(writer, found, counters)
-            events = sorted(_events(found, counters), key=lambda event: event[0])
+            _tracks(writer, timelines, counters)
+            events = sorted(_events(timelines, counters), key=lambda event: event[0])
             for key, kind, track, name, values, flow in events:
                 writer.event(key[0], kind, track, name, values, flow)
     return len(events)
@@ -51,11 +51,11 @@ _Event = tuple[_Key, int, int, str, _Values, int]
 """Order, type, track, name, arguments, and a flow: positive where it begins, negative where it ends."""
 
 
-def _events(found: Timelines, counters: Iterable[PortCounters]) -> Iterator[_Event]:
-    yield from _operations(found)
-    yield from _waits(found)
-    yield from _messages(found)
-    yield from _iterations(found)
+def _events(timelines: Timelines, counters: Iterable[PortCounters]) -> Iterator[_Event]:
+    yield from _operations(timelines)
+    yield from _waits(timelines)
+    yield from _messages(timelines)
+    yield from _iterations(timelines)
     for number, port in enumerate(counters):
         for at, values in port.points:
             for place, value in enumerate(values):
@@ -68,30 +68,30 @@ def _events(found: Timelines, counters: Iterable[PortCounters]) -> Iterator[_Eve
 _BEGINS, _WITHIN, _MESSAGE, _ENDS = range(4)
 
 
-def _operations(found: Timelines) -> Iterator[_Event]:
+def _operations(timelines: Timelines) -> Iterator[_Event]:
     sent = {
         (row["job"], row["from_rank"], row["send_operation"]): row
-        for row in found.messages.drop_nulls("send_operation").iter_rows(named=True)
+        for row in timelines.messages.drop_nulls("send_operation").iter_rows(named=True)
     }
-    for row in found.operations.iter_rows(named=True):
+    for row in timelines.operations.iter_rows(named=True):
         job, rank, number, call = row["job"], row["rank"], row["number"], row["call"]
-        if rank not in found.ranks_of(job):
+        if rank not in timelines.ranks_of(job):
             continue
         track = _rank_track(job, rank)
         since, end = (row["since_ps"], track, number, _BEGINS), (row["end_ps"], track, number, _ENDS)
         if call == "mark":
             continue
         message = sent.get((job, rank, number))
-        values = _sent(found, message) if message else {}
+        values = _sent(timelines, message) if message else {}
         name = "compute" if call == "compute" else mpi_name(call, row["blocks"])
         yield since, _BEGIN, track, name, values, message["message"] + 1 if message else 0
         yield end, _END, track, "", {}, 0
 
 
-def _sent(found: Timelines, message: Mapping[str, Any]) -> _Values:
+def _sent(timelines: Timelines, message: Mapping[str, Any]) -> _Values:
     """What is known of a message where it is sent."""
-    names = found.names
-    causes = found.causes.get(message["message"], ())
+    names = timelines.names
+    causes = timelines.causes.get(message["message"], ())
     queueing = {"unknown" if job is None else names[job]: spent for job, spent in causes}
     values = {
         "to": message["to_rank"],
@@ -103,14 +103,14 @@ def _sent(found: Timelines, message: Mapping[str, Any]) -> _Values:
     return {**values, "queueing_ps": queueing} if queueing else values
 
 
-def _waits(found: Timelines) -> Iterator[_Event]:
-    ends = {row[0]: row[1:] for row in found.messages.select("message", "from_rank", "to_rank").iter_rows()}
-    for place, row in enumerate(found.waits.iter_rows(named=True)):
+def _waits(timelines: Timelines) -> Iterator[_Event]:
+    ends = {row[0]: row[1:] for row in timelines.messages.select("message", "from_rank", "to_rank").iter_rows()}
+    for place, row in enumerate(timelines.waits.iter_rows(named=True)):
         job, rank, message, number = row["job"], row["rank"], row["message"], row["number"]
-        if rank not in found.ranks_of(job) or number is None:
+        if rank not in timelines.ranks_of(job) or number is None:
             continue
         track = _rank_track(job, rank)
-        since, end = max(row["since_ps"], found.from_ps), row["end_ps"]
+        since, end = max(row["since_ps"], timelines.from_ps), row["end_ps"]
         middle = min(max(row["partner_at_ps"], since), end)
         values: _Values = {} if message is None else {"message": message}
         if message in ends:
@@ -118,8 +118,8 @@ def _waits(found: Timelines) -> Iterator[_Event]:
         late = "late sender" if row["receiver"] else "late receiver"
         network, cause = "network", row["cause"]
         if cause is not None:
-            network = f"network: {'itself' if cause == job else found.names[cause]}"
-        causes = {} if cause is None else {"cause": found.names[cause]}
+            network = f"network: {'itself' if cause == job else timelines.names[cause]}"
+        causes = {} if cause is None else {"cause": timelines.names[cause]}
         parts: tuple[tuple[str, int, int, str, _Values], ...] = (
             (late, since, middle, "late_ps", {}),
             (network, middle, end, "network_ps", causes),
@@ -131,19 +131,19 @@ def _waits(found: Timelines) -> Iterator[_Event]:
                 yield (over, *order, 1), _END, track, "", {}, 0
 
 
-def _messages(found: Timelines) -> Iterator[_Event]:
+def _messages(timelines: Timelines) -> Iterator[_Event]:
     """Where messages of collectives are sent, and where all are received: at the end of the receive."""
-    begun = _Begun(found)
-    for row in found.messages.iter_rows(named=True):
+    begun = _Begun(timelines)
+    for row in timelines.messages.iter_rows(named=True):
         job, sender, receiver, message = row["job"], row["from_rank"], row["to_rank"], row["message"]
-        shown = found.ranks_of(job)
+        shown = timelines.ranks_of(job)
         at = row["sent_at_ps"]
-        if row["send_operation"] is None and sender in shown and found.from_ps <= at < found.to_ps:
+        if row["send_operation"] is None and sender in shown and timelines.from_ps <= at < timelines.to_ps:
             track = _rank_track(job, sender)
             key = (at, track, begun.number(job, sender, at), _MESSAGE, message)
-            yield key, _INSTANT, track, "send", _sent(found, row), message + 1
+            yield key, _INSTANT, track, "send", _sent(timelines, row), message + 1
         at = row["received_at_ps"] if row["received_by_ps"] is None else row["received_by_ps"]
-        if receiver in shown and at is not None and found.from_ps <= at < found.to_ps:
+        if receiver in shown and at is not None and timelines.from_ps <= at < timelines.to_ps:
             track = _rank_track(job, receiver)
             number = row["receive_operation"]
             number = begun.number(job, receiver, at) if number is None else number
@@ -156,9 +156,9 @@ def _messages(found: Timelines) -> Iterator[_Event]:
 class _Begun:
     """The operation that a rank had begun last at an instant."""
 
-    def __init__(self, found: Timelines) -> None:
+    def __init__(self, timelines: Timelines) -> None:
         self._of: dict[tuple[int, int], tuple[list[int], list[int]]] = {}
-        for job, rank, number, since in found.operations.select("job", "rank", "number", "since_ps").iter_rows():
+        for job, rank, number, since in timelines.operations.select("job", "rank", "number", "since_ps").iter_rows():
             times, numbers = self._of.setdefault((job, rank), ([], []))
             times.append(since)
             numbers.append(number)
@@ -169,10 +169,10 @@ class _Begun:
         return numbers[place - 1] if place else 0
 
 
-def _iterations(found: Timelines) -> Iterator[_Event]:
-    for job in found.jobs:
+def _iterations(timelines: Timelines) -> Iterator[_Event]:
+    for job in timelines.jobs:
         track = _FIRST_ITERATIONS + job
-        for iteration, since, end, elapsed in found.completions(job):
+        for iteration, since, end, elapsed in timelines.completions(job):
             values = {} if elapsed is None else {"elapsed_ps": elapsed}
             yield (since, track, iteration, 0), _BEGIN, track, f"iteration {iteration}", values, 0
             yield (end, track, iteration, 1), _END, track, "", {}, 0
@@ -190,19 +190,19 @@ def _port_track(number: int) -> int:
     return _FIRST_PORT + number * len(COUNTERS)
 
 
-def _tracks(writer: "_Writer", found: Timelines, counters: Iterable[PortCounters]) -> None:
+def _tracks(writer: "_Writer", timelines: Timelines, counters: Iterable[PortCounters]) -> None:
     """The tracks: a process for each job, a thread for each of its ranks, and the counters of ports."""
     first = 1
-    for job in found.jobs:
-        name = found.names[job]
+    for job in timelines.jobs:
+        name = timelines.names[job]
         process = writer.track(_job_track(job))
         process.process.pid, process.process.process_name = first, name
         writer.write()
         iterations = writer.track(_FIRST_ITERATIONS + job)
         iterations.name, iterations.parent_uuid = "iterations", _job_track(job)
         writer.write()
-        hosts = found.view.host_names(name)
-        for rank in found.ranks_of(job):
+        hosts = timelines.view.host_names(name)
+        for rank in timelines.ranks_of(job):
             thread = writer.track(_rank_track(job, rank)).thread
             thread.pid, thread.tid, thread.thread_name = first, first + 1 + rank, f"rank {rank} on {hosts[rank]}"
             writer.write()
@@ -267,14 +267,14 @@ class _Writer:
 
     def _annotate(self, packet: Any, annotations: Any, values: _Values) -> None:
         for key, value in values.items():
-            one = annotations.add()
-            one.name_iid = self._number(self._arguments, key, packet.interned_data.debug_annotation_names)
+            annotation = annotations.add()
+            annotation.name_iid = self._number(self._arguments, key, packet.interned_data.debug_annotation_names)
             if isinstance(value, dict):
-                self._annotate(packet, one.dict_entries, value)
+                self._annotate(packet, annotation.dict_entries, value)
             elif isinstance(value, str):
-                one.string_value = value
+                annotation.string_value = value
             else:
-                one.int_value = value
+                annotation.int_value = value
 
     @staticmethod
     def _number(known: dict[str, int], name: str, defined: Any) -> int:

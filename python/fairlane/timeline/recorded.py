@@ -61,11 +61,11 @@ class Recorder(Again):
             self._check_size(span)
             create_sealed(kept, "analysis", SCHEMA_VERSION, self._record(only, span), {})
         try:
-            found = read_tables(Sealed.open(kept, "analysis", SCHEMA_VERSION), TIMELINE)
+            recorded = read_tables(Sealed.open(kept, "analysis", SCHEMA_VERSION), TIMELINE)
         except ResultsError as error:
             raise ResultsError(f"{error}\n{kept}: remove it, and it is made again") from None
         chosen = pl.col("job").is_in(list(jobs))
-        tables = {name: table.filter(chosen) if "job" in table.columns else table for name, table in found.items()}
+        tables = {name: table.filter(chosen) if "job" in table.columns else table for name, table in recorded.items()}
         tables["causes"] = tables["causes"].join(tables["messages"].select("message"), on="message", how="semi")
         return {name: _signed(table) for name, table in tables.items()}
 
@@ -79,11 +79,11 @@ class Recorder(Again):
         tables = {**resolved.tables, "observe": observe}
         engine = self._simulate([replace(resolved, tables=tables, duration=span.to_ps)])[0]
         self._check_range(engine, span)
-        found = {name: _read(engine, name) for name in TIMELINE if name != "causes"}
+        frames = {name: _read(engine, name) for name in TIMELINE if name != "causes"}
         departures = frame(engine.table("departures"))
         departures = departures.rename({"message": "token", "time": "time_ps", "waited": "queueing_ps"})
         causes = queueing_causes(departures, self.view.links, span.from_ps)
-        return {**found, "causes": of_messages(departures, found["messages"], causes)}
+        return {**frames, "causes": of_messages(departures, frames["messages"], causes)}
 
     def _check_range(self, engine: Engine, span: Span) -> None:
         """Raises ``ResultsError`` if a simulation to the end of a range is not the run that was."""

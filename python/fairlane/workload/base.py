@@ -123,7 +123,7 @@ class Workload(Named):
         return {
             name: int(getattr(self, name))
             for name, info in type(self).model_fields.items()
-            if info.annotation is int and not any(isinstance(one, BeforeValidator) for one in info.metadata)
+            if info.annotation is int and not any(isinstance(metadata, BeforeValidator) for metadata in info.metadata)
         }
 
     def communicate(self, rank: Rank, iteration: int) -> None:

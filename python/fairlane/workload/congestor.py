@@ -43,8 +43,8 @@ class Congestor(SlicedWorkload):
     def write(self, rank: Rank, stages: list[list[int]]) -> None:
         if self._one_sided:
             rank.win_create(_WINDOW)
-            if (own := self.slice_of(rank)).index:
-                rank.win_lock(_WINDOW, own.world(0), exclusive=False)
+            if (part := self.slice_of(rank)).index:
+                rank.win_lock(_WINDOW, part.world(0), exclusive=False)
         super().write(rank, stages)
 
     @override
@@ -53,35 +53,35 @@ class Congestor(SlicedWorkload):
 
     @override
     def communicate(self, rank: Rank, iteration: int) -> None:
-        own = self.slice_of(rank)
-        if own.index or not self._one_sided:  # the target of one-sided operations does nothing
+        part = self.slice_of(rank)
+        if part.index or not self._one_sided:  # the target of one-sided operations does nothing
             with rank.repeat(self.messages_per_iteration):
-                self._round(rank, own)
-        rank.collective("barrier", comm=own.comm)
+                self._round(rank, part)
+        rank.collective("barrier", comm=part.comm)
 
-    def _round(self, rank: Rank, own: Slice) -> None:
-        root = own.world(0)
+    def _round(self, rank: Rank, part: Slice) -> None:
+        root = part.world(0)
         if self.pattern == "all_to_all":
-            self._exchange(rank, own)
-        elif self.pattern == "incast" and own.index:
+            self._exchange(rank, part)
+        elif self.pattern == "incast" and part.index:
             for _ in range(self.window):
                 rank.isend(root, self.message_size, synchronous=True)
             rank.wait_all()
         elif self.pattern == "incast":
             for _ in range(self.window):
-                for index in range(1, own.size):
-                    rank.irecv(own.world(index))
+                for index in range(1, part.size):
+                    rank.irecv(part.world(index))
             rank.wait_all()
         else:
-            one = rank.put if self.pattern == "put_incast" else rank.get
-            one(_WINDOW, root, self.message_size)
+            transfer = rank.put if self.pattern == "put_incast" else rank.get
+            transfer(_WINDOW, root, self.message_size)
             rank.win_flush(_WINDOW, root)
 
-    def _exchange(self, rank: Rank, own: Slice) -> None:
+    def _exchange(self, rank: Rank, part: Slice) -> None:
         """Pairwise: with a power of two partners are those of an exclusive or, else ranks further and further on."""
-        is_power = not own.size & (own.size - 1)
-        for step in range(1, own.size):
-            source, target = (own.index ^ step,) * 2 if is_power else (own.index - step, own.index + step)
-            rank.irecv(own.world(source % own.size))
-            rank.isend(own.world(target % own.size), self.message_size)
+        is_power = not part.size & (part.size - 1)
+        for step in range(1, part.size):
+            source, target = (part.index ^ step,) * 2 if is_power else (part.index - step, part.index + step)
+            rank.irecv(part.world(source % part.size))
+            rank.isend(part.world(target % part.size), self.message_size)
             rank.wait_all()

@@ -217,17 +217,17 @@ def counted(workload: Workload, ranks: int, iterations: int | None) -> Counted:
     if offered is not None:  # generated while it is simulated: there is no script
         return Counted(float(ranks), ((float(ranks), Traffic({offered[1]: 1.0}, 1.0, 0.0, 1.0)),))
     stages = len(workload.imbalance.stages(workload.variant))
-    total, found = 0.0, []
+    total, weighted = 0.0, []
     for rank, weight in _chosen(ranks).items():
-        one, _ = _script(workload, ranks, rank, 1, iterations)
+        operations, _ = _script(workload, ranks, rank, 1, iterations)
         two, traffic = _script(workload, ranks, rank, 2, iterations)
-        total += weight * max(0.0, one + (workload.distinct_iterations - 1) * (two - one)) * stages
-        found.append((weight, traffic))
+        total += weight * max(0.0, operations + (workload.distinct_iterations - 1) * (two - operations)) * stages
+        weighted.append((weight, traffic))
     targets = workload.one_sided_targets()
     if targets is not None:
-        arriving = sum(weight * traffic.bytes for weight, traffic in found) / targets
-        found = [(weight, replace(traffic, arriving=arriving)) for weight, traffic in found]
-    return Counted(total, tuple(found))
+        arriving = sum(weight * traffic.bytes for weight, traffic in weighted) / targets
+        weighted = [(weight, replace(traffic, arriving=arriving)) for weight, traffic in weighted]
+    return Counted(total, tuple(weighted))
 
 
 def _chosen(ranks: int) -> dict[int, float]:
@@ -251,8 +251,10 @@ def _script(workload: Workload, ranks: int, rank: int, periods: int, iterations:
             return None
         return tally
 
-    found = workload.whole_numbers()
-    numbers = {name: value for name, value in found.items() if name not in _ELSEWHERE and value > 2 * SMALL}
+    numbers_of_workload = workload.whole_numbers()
+    numbers = {
+        name: value for name, value in numbers_of_workload.items() if name not in _ELSEWHERE and value > 2 * SMALL
+    }
     messages = workload.messages_per_iteration
     if messages > MESSAGES:
         few, more = count(messages_per_iteration=SMALL), count(messages_per_iteration=2 * SMALL)
@@ -276,7 +278,7 @@ def _extrapolated(numbers: Mapping[str, int], count: Callable[..., Tally | None]
         tally = count(**{**dict.fromkeys(numbers, SMALL), **values})
         return inf if tally is None else float(tally.operations)
 
-    found = base = length()
+    total = base = length()
     if not 0 < base < inf:
         return float(LIMIT)
     for name, number in numbers.items():
@@ -285,5 +287,5 @@ def _extrapolated(numbers: Mapping[str, int], count: Callable[..., Tally | None]
             continue
         # Twice the number makes a script as much longer as before if its length grows with the logarithm.
         steps = (number - SMALL) / SMALL if twice - once > 1.5 * (once - base) else log2(number / SMALL)
-        found *= 1 + steps * (once - base) / base
-    return found
+        total *= 1 + steps * (once - base) / base
+    return total

@@ -60,11 +60,11 @@ class Permutation(Destinations):
 
     @override
     def targets(self, ranks: int, draw: Draw) -> list[list[int]]:
-        rng, own = draw(), numpy.arange(ranks)
-        found = rng.permutation(ranks)
-        while (found == own).any():
-            found = rng.permutation(ranks)
-        return [[int(target)] for target in found]
+        rng, ranks_in_order = draw(), numpy.arange(ranks)
+        order = rng.permutation(ranks)
+        while (order == ranks_in_order).any():
+            order = rng.permutation(ranks)
+        return [[int(target)] for target in order]
 
 
 class Offsets(Table):
@@ -90,12 +90,12 @@ class Offsets(Table):
 
     def further(self, rank: int, ranks: int, times: int) -> int:
         """The rank at ``times`` x ``steps`` from ``rank``."""
-        found, stride, rest = 0, 1, rank
+        offset, stride, rest = 0, 1, rank
         for side, step in zip(self.sides or [ranks], self.steps, strict=True):
             rest, place = divmod(rest, side)
-            found += (place + times * step) % side * stride
+            offset += (place + times * step) % side * stride
             stride *= side
-        return found
+        return offset
 
 
 class Shift(Offsets, Destinations):

@@ -32,14 +32,14 @@ def neighbours(
     """
     strides = [prod(shape[axis + 1 :]) for axis in range(len(shape))]
     place = [rank // stride % side for stride, side in zip(strides, shape, strict=True)]
-    found = []
+    ranks = []
     for offset in offsets:
         there = [at + step for at, step in zip(place, offset, strict=True)]
         if periodic:
             there = [at % side for at, side in zip(there, shape, strict=True)]
         if there != place and all(0 <= at < side for at, side in zip(there, shape, strict=True)):
-            found.append(sum(at * stride for at, stride in zip(there, strides, strict=True)))
-    return found
+            ranks.append(sum(at * stride for at, stride in zip(there, strides, strict=True)))
+    return ranks
 
 
 def around(rank: int, shape: tuple[int, ...], axis: int, stride: int = 1) -> tuple[int, int]:

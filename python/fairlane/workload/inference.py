@@ -72,8 +72,8 @@ class Inference(Transformer):
     @override
     def problem_with(self, ranks: int) -> str | None:
         needed = self.prefill * self.prefill_gpus + self.decode * self.decode_gpus + 1
-        words = "prefill x prefill_gpus + decode x decode_gpus + 1, a router"
-        return None if ranks == needed else f"{needed} ranks: {words}"
+        sum_of_gpus = "prefill x prefill_gpus + decode x decode_gpus + 1, a router"
+        return None if ranks == needed else f"{needed} ranks: {sum_of_gpus}"
 
     def instance(self, rank: int) -> tuple[str, int, int] | None:
         """Stage, number and first rank of the instance of a rank; None for the router."""

@@ -78,13 +78,13 @@ class OpenLoop(Workload):
         """The ranks that send: those that have a target other than themselves."""
         if self.pattern.share < 1:
             return list(range(ranks))
-        found = self.pattern.targets(ranks, numpy.random.default_rng)
-        return [rank for rank, targets in enumerate(found) if set(targets) - {rank}]
+        targets_of_ranks = self.pattern.targets(ranks, numpy.random.default_rng)
+        return [rank for rank, targets in enumerate(targets_of_ranks) if set(targets) - {rank}]
 
     def targets(self, job: JobScript) -> list[list[int]]:
         """The targets of each rank, the rank itself left out."""
-        found = self.pattern.targets(job.ranks, lambda: job.stream(Purpose.PATTERN))
-        return [[target for target in targets if target != rank] for rank, targets in enumerate(found)]
+        drawn = self.pattern.targets(job.ranks, lambda: job.stream(Purpose.PATTERN))
+        return [[target for target in targets if target != rank] for rank, targets in enumerate(drawn)]
 
     @override
     def program(self, job: JobScript, compute: int, *, steady: bool = False) -> _core.Program:

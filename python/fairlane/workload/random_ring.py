@@ -24,18 +24,18 @@ class RandomRing(SlicedWorkload):
 
     @override
     def communicate(self, rank: Rank, iteration: int) -> None:
-        own = self.slice_of(rank)
-        name = f"random ring {iteration}.{own.number}"
-        neighbours = rank.job.drawn(name, lambda rng: _ring(rng.random(own.size).argsort().tolist()))
-        both = {own.world(index) for index in neighbours[own.index]}
+        part = self.slice_of(rank)
+        name = f"random ring {iteration}.{part.number}"
+        neighbours = rank.job.drawn(name, lambda rng: _ring(rng.random(part.size).argsort().tolist()))
+        both = {part.world(index) for index in neighbours[part.index]}
         rank.exchange(sorted(both), self.message_size, self.messages_per_iteration * (3 - len(both)))
         if self.barrier:
-            rank.collective("barrier", comm=own.comm)
+            rank.collective("barrier", comm=part.comm)
 
 
 def _ring(order: list[int]) -> list[tuple[int, int]]:
     """For each number in an order the one before and the one after it, with wraparound."""
-    found = [(0, 0)] * len(order)
+    neighbours = [(0, 0)] * len(order)
     for at, index in enumerate(order):
-        found[index] = (order[at - 1], order[(at + 1) % len(order)])
-    return found
+        neighbours[index] = (order[at - 1], order[(at + 1) % len(order)])
+    return neighbours

@@ -28,7 +28,7 @@ MEMORY, MEMORY_PER_BYTE = 1 << 30, 2
 
 def _is_named(call: str, patterns: Iterable[str]) -> bool:
     """Whether a call is one of those that are left out: by its name, or by a prefix and an asterisk."""
-    return any(call.startswith(one[:-1]) if one.endswith("*") else call == one for one in patterns)
+    return any(call.startswith(pattern[:-1]) if pattern.endswith("*") else call == pattern for pattern in patterns)
 
 
 def unsupported_lines(description: Mapping[str, Any], exclude: Sequence[str] = ()) -> Iterator[str]:
@@ -56,10 +56,10 @@ def unsupported_problems(description: Mapping[str, Any], exclude: Sequence[str],
     names = ", ".join(calls) or "nothing: every recorded call can be simulated"
     problems = [
         Problem(
-            f"exclude[{at}]", "the trace has no such call that cannot be simulated", one, names, nearest(one, calls)
+            f"exclude[{at}]", "the trace has no such call that cannot be simulated", name, names, nearest(name, calls)
         )
-        for at, one in enumerate(exclude)
-        if not any(_is_named(call, [one]) for call in calls)
+        for at, name in enumerate(exclude)
+        if not any(_is_named(call, [name]) for call in calls)
     ]
     lines = list(unsupported_lines(description, exclude))
     problems += [Problem("path", f"cannot be simulated: {line}", path) for line in lines[:MOST_SHOWN]]
@@ -145,5 +145,5 @@ def _death(code: int, cpu_s: int, most: object, output: bytes) -> str:
     if -code in (signal.SIGXCPU, signal.SIGKILL):
         return f"reading it takes more than {cpu_s} s of processor time: it is damaged"
     last = output.decode(errors="replace").strip().rpartition("\n")[2]
-    words = f"signal {signal.Signals(-code).name}" if code < 0 else last or f"exit code {code}"
-    return f"the OTF2 library fails on it within {int(str(most)) >> 20} MiB of memory ({words}): it is damaged"
+    cause = f"signal {signal.Signals(-code).name}" if code < 0 else last or f"exit code {code}"
+    return f"the OTF2 library fails on it within {int(str(most)) >> 20} MiB of memory ({cause}): it is damaged"

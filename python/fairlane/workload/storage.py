@@ -69,8 +69,8 @@ class Storage(Workload):
             allowed = f"at most {self.server_count}, the number of servers"
             raise Problems(Problem("stripes", "more than servers", self.stripes, allowed))
         if not (self.write_size or self.read_size):
-            words = "neither write_size nor read_size says what an iteration moves"
-            raise Problems(Problem("write_size", words, allowed="bytes"))
+            message = "neither write_size nor read_size says what an iteration moves"
+            raise Problems(Problem("write_size", message, allowed="bytes"))
         for key in ("write_size", "read_size", "load_size"):
             if len(self._requests(size := getattr(self, key))) > MOST_REQUESTS:
                 most = SIZE.format(MOST_REQUESTS * self.message_size)

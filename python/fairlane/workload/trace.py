@@ -108,11 +108,11 @@ def _read_range(given: Any) -> Any:
 
 def _in_folder(path: Path) -> Path:
     """The path seen from the scenario's folder."""
-    found = current_document.get().folder / path
-    if not found.exists():
-        others = [str(path.with_name(other.name)) for other in found.parent.glob("*")]
-        raise Problems(Problem("", f"there is no {str(found)!r}", str(path), nearest=nearest(str(path), others)))
-    return found
+    target = current_document.get().folder / path
+    if not target.exists():
+        others = [str(path.with_name(other.name)) for other in target.parent.glob("*")]
+        raise Problems(Problem("", f"there is no {str(target)!r}", str(path), nearest=nearest(str(path), others)))
+    return target
 
 
 class Trace(Table):
@@ -213,8 +213,8 @@ class Trace(Table):
             return None, None, [Problem("after", "the trace has no wall clock", value, "iterations = FIRST..LAST")]
         first = next((number for number, start in enumerate(starts, 1) if start * 1e12 >= self.after), None)
         if first is None:
-            words = f"no iteration begins then: the last one does after {seconds(starts[-1])}"
-            return None, None, [Problem("after", words, value)]
+            message = f"no iteration begins then: the last one does after {seconds(starts[-1])}"
+            return None, None, [Problem("after", message, value)]
         return first, None, []
 
     def share(self, description: dict[str, Any]) -> float:
@@ -316,8 +316,8 @@ def _is_whole(target: Path, marks: tuple[tuple[str, int, int], ...]) -> bool:
 def _marks(target: Path) -> tuple[tuple[str, int, int], ...]:
     """Name, size and time of every file that was unpacked."""
     folder = target / _FILES
-    found = ((file.relative_to(folder).as_posix(), file.lstat()) for file in sorted(folder.rglob("*")))
-    return tuple((name, stat.st_size, stat.st_mtime_ns) for name, stat in found if S_ISREG(stat.st_mode))
+    files = ((file.relative_to(folder).as_posix(), file.lstat()) for file in sorted(folder.rglob("*")))
+    return tuple((name, stat.st_size, stat.st_mtime_ns) for name, stat in files if S_ISREG(stat.st_mode))
 
 
 def _sum(file: Path) -> str:
@@ -348,8 +348,8 @@ def _below(folder: Path) -> Path:
             return traces[0] if depth or traces[0].suffix in {".goal", ".cm"} else folder
     anchor = next((file for file in sorted(folder.resolve().parent.glob("*.otf2")) if file.is_file()), None)
     if anchor is not None:
-        words = f"no trace; the folder above has {anchor.name}"
-        raise Problems(Problem("path", words, str(folder), nearest=str(folder.parent / anchor.name)))
+        message = f"no trace; the folder above has {anchor.name}"
+        raise Problems(Problem("path", message, str(folder), nearest=str(folder.parent / anchor.name)))
     return folder
 
 

@@ -29,9 +29,9 @@ class Writer:
         self._unnamed: dict[Request, str] = {}  # what no wait has named yet, and must be waited for
         self._persistent: dict[Request, tuple[str, Callable[[], None]]] = {}
 
-    def _refuse(self, is_wrong: object, words: str) -> None:
+    def _refuse(self, is_wrong: object, message: str) -> None:
         if is_wrong:
-            raise ValueError(f"rank {self.index} {words}")
+            raise ValueError(f"rank {self.index} {message}")
 
     def check_end(self) -> None:
         """Raises ``ValueError`` if a request that has to be waited for never is."""

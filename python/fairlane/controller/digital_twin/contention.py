@@ -31,12 +31,12 @@ def contention(model: Resolved, seed: int) -> Contention:
             _add(loads, fabric, job, _traffic(job, seed))
         except FairlaneError:
             continue
-    found: dict[Rank, dict[Rank, float]] = defaultdict(lambda: defaultdict(float))
+    shared: dict[Rank, dict[Rank, float]] = defaultdict(lambda: defaultdict(float))
     for ranks in loads.values():
-        for (one, own), (other, others) in combinations(ranks.items(), 2):
-            found[one][other] += min(own, others)
-            found[other][one] += min(own, others)
-    return found
+        for (one, links_of_rank), (other, others) in combinations(ranks.items(), 2):
+            shared[one][other] += min(links_of_rank, others)
+            shared[other][one] += min(links_of_rank, others)
+    return shared
 
 
 def _traffic(job: ResolvedJob, seed: int) -> NDArray[numpy.float64]:

@@ -24,10 +24,10 @@ PENALTY_BEYOND = 10.0
 
 def levels_of(service_levels: int) -> dict[int, list[int]]:
     """The service levels of each priority, the lowest priority first."""
-    found: dict[int, list[int]] = {}
+    by_priority: dict[int, list[int]] = {}
     for level, priority in enumerate(GROWTH[:service_levels]):
-        found.setdefault(priority, []).append(level)
-    return dict(sorted(found.items()))
+        by_priority.setdefault(priority, []).append(level)
+    return dict(sorted(by_priority.items()))
 
 
 def clipped(priority: int, service_levels: int) -> int:
@@ -73,7 +73,10 @@ class Plan:
         together = {**levels, 0: levels[0][:1]}
         assigned = {}
         for at, (job, priorities) in enumerate(self.priorities.items()):
-            own = together if job in self.joined else levels
-            assigned[job] = {rank: own[it][(rank + at) % len(own[it])] for rank, it in enumerate(priorities)}
+            levels_of_priority = together if job in self.joined else levels
+            assigned[job] = {
+                rank: levels_of_priority[priority_of_rank][(rank + at) % len(levels_of_priority[priority_of_rank])]
+                for rank, priority_of_rank in enumerate(priorities)
+            }
         known = GROWTH[:service_levels]
         return Settings(assigned, tuple(2 ** (priority - min(known)) for priority in known))

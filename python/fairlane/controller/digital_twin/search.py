@@ -54,7 +54,7 @@ class Trial:
 
 
 def _best_for(job: str, seen: Sequence[Trial]) -> Plan:
-    return max(seen, key=lambda one: one.gains[job]).plan
+    return max(seen, key=lambda trial: trial.gains[job]).plan
 
 
 @dataclass
@@ -86,7 +86,7 @@ class Search:
         default = Trial(Plan.default(jobs), nothing, objective(nothing, self.limit, self.offsets))
         seen = [default, *self._fed_back(Plan.even(jobs), min(1 + FEEDBACK, trials))]
         seen += self._mixed(seen, min(MIXED, trials + 1 - len(seen)))
-        return self._climbed(max(seen, key=lambda one: one.score), trials + 1 - len(seen))
+        return self._climbed(max(seen, key=lambda trial: trial.score), trials + 1 - len(seen))
 
     def _tried(self, plan: Plan) -> tuple[Trial, Observation]:
         seen = self.twin.simulate(plan.settings(self.service_levels))
@@ -97,26 +97,28 @@ class Search:
         """Trials of a plan, and of more that move all ranks by how far they were ahead or behind in the one before."""
         positions: Mapping[str, Sequence[float]] = begin.priorities
         trial, seen = self._tried(begin)
-        found = [trial]
-        while len(found) < trials:
-            positions = {job: self._moved(job, own, seen) for job, own in positions.items()}
-            trial, seen = self._tried(Plan({job: tuple(map(round, own)) for job, own in positions.items()}))
-            found.append(trial)
-        return found
+        trials_done = [trial]
+        while len(trials_done) < trials:
+            positions = {job: self._moved(job, positions_of_job, seen) for job, positions_of_job in positions.items()}
+            trial, seen = self._tried(
+                Plan({job: tuple(map(round, positions_of_job)) for job, positions_of_job in positions.items()})
+            )
+            trials_done.append(trial)
+        return trials_done
 
     def _mixed(self, seen: Sequence[Trial], trials: int) -> list[Trial]:
         """Trials of the plans that were best for each job; then with the default for jobs that lose, while some do."""
-        default, found = seen[0].plan, list[Trial]()
+        default, tried = seen[0].plan, list[Trial]()
         of_job = {job: _best_for(job, seen) for job in default.priorities}
-        while len(found) < trials:
+        while len(tried) < trials:
             joined = frozenset(job for job, plan in of_job.items() if job in plan.joined)
             trial, _ = self._tried(Plan({job: plan.priorities[job] for job, plan in of_job.items()}, joined))
-            found.append(trial)
+            tried.append(trial)
             losing = [job for job, gain in self._expected(trial).items() if gain < -TOLERATED]
             if all(of_job[job] is default for job in losing):
                 break
             of_job |= dict.fromkeys(losing, default)
-        return found
+        return tried
 
     def _moved(self, job: str, positions: Sequence[float], seen: Observation) -> list[float]:
         """Where the ranks of a job go: not above priority 0, which is for changes of single ranks."""
@@ -153,7 +155,7 @@ class Search:
         if repair or self.rng.random() < WHOLE_JOB:
             job = self.rng.choice(losing if repair else list(priorities))
             by = 1 if repair else self.rng.choice((-1, 1))
-            priorities[job] = [clipped(own + by, self.service_levels) for own in priorities[job]]
+            priorities[job] = [clipped(priority + by, self.service_levels) for priority in priorities[job]]
         else:
             for _ in range(self.rng.choice((1, 1, 2, 3))):
                 (job, rank), by = self._change(current)
@@ -171,7 +173,7 @@ class Search:
                 return victim, self.rng.choice((1, 2, 3))
             return self._aggressor(victim), -self.rng.choice((1, 2, 3))
         ranks = list(self.contention) or [
-            (job, rank) for job, own in current.plan.priorities.items() for rank in range(len(own))
+            (job, rank) for job, of_job in current.plan.priorities.items() for rank in range(len(of_job))
         ]
         return self.rng.choice(ranks), self.rng.choice((-3, -2, -1, 1, 2, 3))
 

@@ -45,14 +45,14 @@ class Observation:
 
         A job without an iteration in the reference has none to lose: 0. One that completes none here loses all: -1.
         """
-        return {job: _change(own, reference.milestones[job]) for job, own in self.milestones.items()}
+        return {job: _change(milestones, reference.milestones[job]) for job, milestones in self.milestones.items()}
 
 
-def _change(own: Milestones, reference: Milestones) -> float:
+def _change(milestones: Milestones, reference: Milestones) -> float:
     if not reference.times:
         return 0.0
-    found = common(own, reference, warm_up=False)
-    change = found.change if found else None
+    compared = common(milestones, reference, warm_up=False)
+    change = compared.change if compared else None
     return -1.0 if change is None else change
 
 
@@ -83,12 +83,12 @@ class Twin:
     @cached_property
     def model(self) -> Resolved:
         """What it simulates."""
-        found = self._episodes.resolved
+        resolved = self._episodes.resolved
         jobs = [
-            replace(found.jobs[at], program=self._episodes.program(at, self._variant), start=0, stop=None)
+            replace(resolved.jobs[at], program=self._episodes.program(at, self._variant), start=0, stop=None)
             for at in self._jobs
         ]
-        return replace(found, jobs=tuple(jobs))
+        return replace(resolved, jobs=tuple(jobs))
 
     @cached_property
     def default(self) -> Observation:
@@ -99,10 +99,10 @@ class Twin:
     def isolated_gains(self) -> dict[str, float]:
         """Change of each job's throughput if it were alone on its hosts, against the default."""
         alone = [_simulated(self.model.alone(at), self._horizon) for at in range(len(self.model.jobs))]
-        found: dict[str, float] = {}
+        gains: dict[str, float] = {}
         for each in alone:
-            found |= each.gains(self.default)
-        return found
+            gains |= each.gains(self.default)
+        return gains
 
     def simulate(self, settings: Settings) -> Observation:
         """The jobs together with these settings."""

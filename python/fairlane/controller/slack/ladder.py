@@ -54,11 +54,11 @@ def ladder(service_levels: int) -> dict[int, range]:
     """The service levels of each rung, the lowest first; level 0 is the first of the middle one, rung 0."""
     middle = service_levels // 2
     counts = Counter(FILLED[: service_levels - middle])
-    found, at = {0: range(middle)}, middle
+    rungs, at = {0: range(middle)}, middle
     for rung, count in counts.items():
-        found[rung] = range(at, at + count)
+        rungs[rung] = range(at, at + count)
         at += count
-    return dict(sorted(found.items()))
+    return dict(sorted(rungs.items()))
 
 
 def kept(positions: Iterable[float], service_levels: int) -> tuple[float, ...]:

@@ -29,18 +29,18 @@ def compare_shares(settings: Settings, exported: Path) -> tuple[int, Compared]:
     """
     file = exported / SHARES_FILE
     if not file.exists():
-        words = f"shares of links are not compared: there is no {SHARES_FILE}, which qos export writes"
-        return PACKET, Compared({}, (), (words,))
+        message = f"shares of links are not compared: there is no {SHARES_FILE}, which qos export writes"
+        return PACKET, Compared({}, (), (message,))
     packet, rows = read_shares(file)
     simulated = {row.lane: row.simulated for row in rows}
     stated = {row.lane: row.exported for row in rows}
-    found = shares_of(settings.in_force(), packet)
+    shares = shares_of(settings.in_force(), packet)
     differences, notes = [], []
-    if differ(found, stated):
-        words = "shares of a link"
-        differences.append(Difference("opensm.conf", "all", words, shown(simulated), shown(found), EXPORTED))
-    elif differ(found, simulated):
-        notes.append(f"shares of a link are approximated: simulated {shown(simulated)}, exported {shown(found)}")
+    if differ(shares, stated):
+        message = "shares of a link"
+        differences.append(Difference("opensm.conf", "all", message, shown(simulated), shown(shares), EXPORTED))
+    elif differ(shares, simulated):
+        notes.append(f"shares of a link are approximated: simulated {shown(simulated)}, exported {shown(shares)}")
     return packet, Compared({"lanes with a share of links": len(rows)}, tuple(differences), tuple(notes))
 
 
@@ -131,13 +131,13 @@ def check(
                 subnet.read_again(timeout_s)
             parts.append(_reverted(subnet, exported, layout, packet))
         read_s = time.monotonic() - began
-        notes += [f"OpenSM reports: {words}" for words in subnet.errors[:_SHOWN]]
+        notes += [f"OpenSM reports: {line}" for line in subnet.errors[:_SHOWN]]
     notes = [*notes, *policy.notes, *layout.notes, *(note for part in parts for note in part.notes)]
     if wanted in _OVERRIDES and parts[2].differences:
         notes.append(f"the routing engine {wanted} chooses service levels itself, whatever the policy says")
     return Checked(
         {what: count for part in parts for what, count in part.counts.items()},
-        tuple(one for part in parts for one in part.differences),
+        tuple(difference for part in parts for difference in part.differences),
         tuple(notes),
         wanted,
         read.text,
@@ -153,8 +153,8 @@ def _cause(engine: str) -> str:
 
 def _file(folder: Path, name: str) -> Path:
     if not (folder / name).is_file():
-        words = f"has no {name}"
-        raise ScenarioError(Problem.of_file(folder, words, allowed="a folder that fairlane qos export has written"))
+        message = f"has no {name}"
+        raise ScenarioError(Problem.of_file(folder, message, allowed="a folder that fairlane qos export has written"))
     return folder / name
 
 
@@ -164,17 +164,17 @@ def check_lanes(settings: Settings, key: str, file: Path | None = None) -> None:
     OpenSM would map such levels to the low bits of their lane, without a word.
     """
     if (lanes := max(settings.in_force().sl2vl) + 1) > DATA_VLS:
-        words = f"needs {lanes} data lanes"
+        message = f"needs {lanes} data lanes"
         allowed = f"at most {DATA_VLS}: the ports that ibsim simulates have VL0 to VL{DATA_VLS - 1}"
         place = None if file is None else str(file)
-        raise ScenarioError(Problem(key, words, list(settings.sl2vl), allowed, file=place))
+        raise ScenarioError(Problem(key, message, list(settings.sl2vl), allowed, file=place))
 
 
 def _write(folder: Path, exported: Path, layout: Layout, engine: str, routes: Path | None) -> None:
     """The files of ibsim and OpenSM: the exported options, with the places of files on this machine."""
     with reading(exported / OPTIONS_FILE):
         lines = read_text(exported / OPTIONS_FILE).splitlines()
-    own = {
+    options = {
         "qos_policy_file": str(folder / POLICY_FILE),
         "routing_engine": engine,
         "force_log_flush": "TRUE",
@@ -185,11 +185,11 @@ def _write(folder: Path, exported: Path, layout: Layout, engine: str, routes: Pa
         "dump_files_dir": str(folder),
     }
     if routes is not None:
-        own["lfts_file"] = str(folder / ROUTES_FILE)
+        options["lfts_file"] = str(folder / ROUTES_FILE)
         shutil.copyfile(routes, folder / ROUTES_FILE)
-    kept = [line for line in lines if line.split(" ")[0] not in own]
+    kept = [line for line in lines if line.split(" ")[0] not in options]
     texts = {
-        OPTIONS_FILE: "\n".join([*kept, *(f"{key} {value}" for key, value in own.items())]) + "\n",
+        OPTIONS_FILE: "\n".join([*kept, *(f"{key} {value}" for key, value in options.items())]) + "\n",
         POLICY_FILE: read_text(exported / POLICY_FILE),
         "fabric.net": layout.network,
         "guid2lid": layout.guid2lid,
@@ -200,8 +200,8 @@ def _write(folder: Path, exported: Path, layout: Layout, engine: str, routes: Pa
 
 def _take_back(subnet: Subnet, exported: Path) -> None:
     """Writes the options and the policy that take the exported ones back."""
-    own = (subnet.folder / OPTIONS_FILE).read_text(encoding="utf-8")
-    kept = "".join(f"{line}\n" for line in own.splitlines() if not _exported_option(line))
+    written = (subnet.folder / OPTIONS_FILE).read_text(encoding="utf-8")
+    kept = "".join(f"{line}\n" for line in written.splitlines() if not _exported_option(line))
     text = read_text(exported / REVERT / OPTIONS_FILE) + kept
     (subnet.folder / OPTIONS_FILE).write_text(text, encoding="utf-8")
     shutil.copyfile(_file(exported / REVERT, POLICY_FILE), subnet.folder / POLICY_FILE)
@@ -210,10 +210,12 @@ def _take_back(subnet: Subnet, exported: Path) -> None:
 def _reverted(subnet: Subnet, exported: Path, layout: Layout, packet: int) -> Compared:
     """The ports, compared with the options that have taken the exported ones back."""
     settings = read_options(exported / REVERT / OPTIONS_FILE)[0].in_force(DATA_VLS)
-    found = compare_ports(subnet, layout.ends, settings, packet)
-    counts = {f"{what} after {REVERT}": count for what, count in found.counts.items()}
-    differences = (replace(one, what=f"{one.what}, after {REVERT}") for one in found.differences)
-    return Compared(counts, tuple(differences), tuple(f"after {REVERT}: {note}" for note in found.notes))
+    compared = compare_ports(subnet, layout.ends, settings, packet)
+    counts = {f"{what} after {REVERT}": count for what, count in compared.counts.items()}
+    differences = (
+        replace(difference, what=f"{difference.what}, after {REVERT}") for difference in compared.differences
+    )
+    return Compared(counts, tuple(differences), tuple(f"after {REVERT}: {note}" for note in compared.notes))
 
 
 def _exported_option(line: str) -> bool:
@@ -227,8 +229,8 @@ def _check_engine(subnet: Subnet, wanted: str) -> None:
     """OpenSM takes minhop where an engine cannot route a fabric: refused, because routes of another were asked for."""
     if subnet.engine != wanted:
         reasons = " / ".join(subnet.errors[:_SHOWN])
-        words = f"OpenSM cannot route this fabric with it, and has used {subnet.engine}: {reasons}"
+        message = f"OpenSM cannot route this fabric with it, and has used {subnet.engine}: {reasons}"
         others = ", ".join(engine for engine in ENGINES if engine not in (wanted, *_CONFIGURED))
         if wanted == _LOADED:
-            raise ScenarioError(Problem("sm check", f"{ROUTES_FILE}: {words}", allowed=f"--engine: {others}"))
-        raise ScenarioError(Problem("--engine", words, wanted, f"another engine: {others}"))
+            raise ScenarioError(Problem("sm check", f"{ROUTES_FILE}: {message}", allowed=f"--engine: {others}"))
+        raise ScenarioError(Problem("--engine", message, wanted, f"another engine: {others}"))

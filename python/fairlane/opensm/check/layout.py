@@ -84,16 +84,16 @@ def layout_of(wiring: Wiring) -> Layout:
     Raises ``ScenarioError`` for names that ibsim cannot hold, and for a fabric that is more than one subnet.
     """
     if (parts := _subnets(wiring)) > 1:
-        words = f"consists of {parts} subnets that no cable between switches joins, as the planes of rails"
+        message = f"consists of {parts} subnets that no cable between switches joins, as the planes of rails"
         allowed = "one subnet, which an OpenSM can manage: as without rails"
-        raise ScenarioError(Problem("fabric", words, allowed=allowed))
-    found = _with_identities(wiring)
-    if found is not None:
-        return found
+        raise ScenarioError(Problem("fabric", message, allowed=allowed))
+    layout = _with_identities(wiring)
+    if layout is not None:
+        return layout
     generated = _with_identities(replace(wiring, nodes=(), guids={}))
     if generated is None:  # they are unique, but there are only so many
-        words = "has more ports of hosts and switches than there are LIDs in a subnet"
-        raise ScenarioError(Problem("fabric", words, allowed=f"at most {LARGEST_LID:,}"))
+        message = "has more ports of hosts and switches than there are LIDs in a subnet"
+        raise ScenarioError(Problem("fabric", message, allowed=f"at most {LARGEST_LID:,}"))
     return replace(generated, notes=(GENERATED,))
 
 
@@ -123,13 +123,13 @@ def _with_identities(wiring: Wiring) -> Layout | None:
         lid, guid = (node.lid, node.guid) if node.is_switch else (port.lid, port.guid)
         if lid is None or guid is None or not 0 < lid <= LARGEST_LID + 1 - 2**port.lmc:
             return None
-        own = base.setdefault(owner, guid if node.is_switch else guid - number)
-        own += 0 if node.is_switch else number
-        ends.append(End(owner, number, lid, node.is_switch, own, guid, 0 if node.is_switch else port.lmc))
+        node_guid = base.setdefault(owner, guid if node.is_switch else guid - number)
+        node_guid += 0 if node.is_switch else number
+        ends.append(End(owner, number, lid, node.is_switch, node_guid, guid, 0 if node.is_switch else port.lmc))
     ends = _apart(ends, base)
     lids = {(end.node, 0 if end.is_switch else end.port): end for end in ends}
     ranges = {key: range(end.lid, end.lid + 2**end.lmc) for key, end in lids.items()}
-    if max(Counter(lid for own in ranges.values() for lid in own).values()) > 1:
+    if max(Counter(lid for node_guid in ranges.values() for lid in node_guid).values()) > 1:
         return None
     masks = {end.lmc for end in ends if not end.is_switch}
     if len(masks) > 1:

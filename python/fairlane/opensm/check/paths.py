@@ -26,27 +26,28 @@ def members(policy: Policy, ends: Sequence[End], file: Path) -> dict[str, list[E
     by_name = {end.name: end for end in hosts}
     by_guid = {end.fabric_guid: end for end in hosts}
     problems: list[Problem] = []
-    found: dict[str, list[End]] = {}
+    ends_of: dict[str, list[End]] = {}
     for group in policy.groups:
         place = {"file": str(file), "line": group.line}
         if lacking := [name for name in group.names if name not in by_name]:
-            words = _lacking(group, lacking, len(group.names), "such port")
+            message = _lacking(group, lacking, len(group.names), "such port")
             near = nearest(lacking[0], by_name)
             allowed = "NodeDescription/Pnumber of a host"
-            problems.append(Problem("port-name", words, lacking[0], allowed, near, **place))  # type: ignore[arg-type]
+            problems.append(Problem("port-name", message, lacking[0], allowed, near, **place))  # type: ignore[arg-type]
         ranges = {
-            _range(low, high): [by_guid[one] for one in by_guid if low <= one <= high] for low, high in group.guids
+            _range(low, high): [by_guid[number] for number in by_guid if low <= number <= high]
+            for low, high in group.guids
         }
-        if lacking := [words for words, within in ranges.items() if not within]:
-            words = _lacking(group, lacking, len(ranges), "port with this GUID")
+        if lacking := [message for message, within in ranges.items() if not within]:
+            message = _lacking(group, lacking, len(ranges), "port with this GUID")
             near = nearest(lacking[0], [_range(guid, guid) for guid in by_guid])
             allowed = f"one of its {len(by_guid)} port GUIDs"
-            problems.append(Problem("port-guid", words, lacking[0], allowed, near, **place))  # type: ignore[arg-type]
+            problems.append(Problem("port-guid", message, lacking[0], allowed, near, **place))  # type: ignore[arg-type]
         named = [by_name[name] for name in group.names if name in by_name]
-        found[group.name] = list(dict.fromkeys([*named, *(end for within in ranges.values() for end in within)]))
+        ends_of[group.name] = list(dict.fromkeys([*named, *(end for within in ranges.values() for end in within)]))
     if problems:
         raise ScenarioError(problems)
-    return found
+    return ends_of
 
 
 def _range(low: int, high: int) -> str:
@@ -65,8 +66,8 @@ def for_subnet(policy: Policy, groups: Mapping[str, Sequence[End]]) -> tuple[Pol
     renamed = [
         replace(group, guids=as_ranges([end.guid for end in groups[group.name]]), names=()) for group in policy.groups
     ]
-    words = f"{len(other)} port GUIDs of hosts with several adapters are others in the simulated subnet"
-    return replace(policy, groups=tuple(renamed)), (f"{words}: its policy has those",)
+    remark = f"{len(other)} port GUIDs of hosts with several adapters are others in the simulated subnet"
+    return replace(policy, groups=tuple(renamed)), (f"{remark}: its policy has those",)
 
 
 def compare_paths(
@@ -88,7 +89,7 @@ def compare_paths(
     total = sum(len(begin) * len(end) for begin, end in sides)
     step = max(1, -(-total // max(1, most)))
     pairs = [pair for begin, end in sides for pair in _every(begin, end, step) if pair[0] != pair[1]]
-    between = [(one[0], two[0]) for (one, _), (two, _) in pairwise(sides) if one and two and one[0] != two[0]]
+    between = [(first[0], two[0]) for (first, _), (two, _) in pairwise(sides) if first and two and first[0] != two[0]]
     asked = list(dict.fromkeys([*pairs, *between]))
     answers = ask_paths(subnet, [(begin.guid, end.guid) for begin, end in asked], manager)
     matching = [
@@ -97,16 +98,16 @@ def compare_paths(
     ]
     differences = []
     for (begin, end), answer in zip(asked, answers, strict=True):
-        expected = next((level for one, two, level in matching if begin in one and end in two), policy.default)
-        found = NO_PATH if answer is None else str(decode_level(answer))
-        if found != str(expected):
+        expected = next((level for first, two, level in matching if begin in first and end in two), policy.default)
+        level_found = NO_PATH if answer is None else str(decode_level(answer))
+        if level_found != str(expected):
             differences.append(
-                Difference(begin.node, f"to {end.name}", "service level of path", str(expected), found, cause)
+                Difference(begin.node, f"to {end.name}", "service level of path", str(expected), level_found, cause)
             )
     notes = []
     if step > 1:
-        words = f"path records: a sample of every {step}th of {total:,} pairs of ports that a rule is for"
-        notes.append(f"{words}; --pairs {total} reads all")
+        remark = f"path records: a sample of every {step}th of {total:,} pairs of ports that a rule is for"
+        notes.append(f"{remark}; --pairs {total} reads all")
     return Compared({"path records": len(asked)}, tuple(differences), tuple(notes))
 
 
@@ -121,8 +122,8 @@ def _every(begin: Sequence[End], end: Sequence[End], step: int) -> Iterator[tupl
     """Every ``step``-th pair, from the first on; at least one."""
     for number in range(0, len(begin) * len(end), step):
         # Shifted with the source, so that a step that divides the number of destinations visits all of them.
-        one, two = divmod(number, len(end))
-        yield begin[one], end[(two + one) % len(end)]
+        at, two = divmod(number, len(end))
+        yield begin[at], end[(two + at) % len(end)]
 
 
 READ_FILE = "read.lfts"
@@ -173,12 +174,14 @@ def compare_routes(read: Read, expected: Entries | None, *, loaded: bool) -> Com
                 shown = f"port {there}" if there else _NO_PATH
                 differences.append(Difference(switch, to, "forwarding table", f"port {port}", shown))
     if expected is not None and not loaded:
-        words = f"{same:,} of {total:,} entries of forwarding tables are those of the simulated routing"
-        notes.append(f"{words}; the others are OpenSM's own choice")
+        message = f"{same:,} of {total:,} entries of forwarding tables are those of the simulated routing"
+        notes.append(f"{message}; the others are OpenSM's own choice")
     if elsewhere := misled(read.wiring, read.entries):
         cause = EXPORTED if loaded and expected and misled(read.wiring, expected) else OPENSM
-        words = summary(elsewhere, len(owners))
-        differences.append(Difference("all switches", "all hosts", "routes", "each LID ends at its port", words, cause))
+        message = summary(elsewhere, len(owners))
+        differences.append(
+            Difference("all switches", "all hosts", "routes", "each LID ends at its port", message, cause)
+        )
     elif problem := _unusable(read):
         if _DEADLOCK in problem:
             notes.append(f"the routes reach all hosts, but cannot be simulated in one virtual lane: {problem}")

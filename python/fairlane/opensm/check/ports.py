@@ -65,26 +65,26 @@ def compare_ports(subnet: Subnet, ends: Sequence[End], settings: Settings, packe
     and give all lanes the same shares are no difference; ``packet`` is the wire size of the packets, bytes.
     """
     answers = ask(subnet, [Smp(end.lid, PORT_INFO, end.port) for end in ends])
-    infos = [None if one is None else PortSettings.decode(one) for one in answers]
-    found = _Found(settings, packet)
+    infos = [None if raw is None else PortSettings.decode(raw) for raw in answers]
+    settings_read = _Found(settings, packet)
     for end, info in zip(ends, infos, strict=True):
-        found.take_info(end, info)
+        settings_read.take_info(end, info)
     answering = [(end, info) for end, info in zip(ends, infos, strict=True) if info is not None]
     asked = [(end, info, *rest) for end, info in answering for rest in _blocks(info)]
     queries = [Smp(end.lid, VL_ARBITRATION, block << 16 | end.port) for end, _, _, block, _ in asked]
     for (end, _, name, _, entries), answer in zip(asked, ask(subnet, queries), strict=True):
-        found.take_block(end, name, entries, answer)
-    found.compare_tables()
+        settings_read.take_block(end, name, entries, answer)
+    settings_read.compare_tables()
     inputs: dict[str, list[int]] = defaultdict(lambda: [0])
     for end in ends:
         inputs[end.node] += [end.port] if end.is_switch else []
     pairs = [(end, number) for end in ends for number in inputs[end.node]]
     queries = [Smp(end.lid, SL_TO_VL, number << 8 | end.port if end.is_switch else 0) for end, number in pairs]
     for (end, number), answer in zip(pairs, ask(subnet, queries), strict=True):
-        found.take_mapping(end, number, None if answer is None else decode_sl2vl(answer))
+        settings_read.take_mapping(end, number, None if answer is None else decode_sl2vl(answer))
     tables = {(end, name) for end, _, name, _, _ in asked}
     counts = {"ports": len(ends), "VL arbitration tables": len(tables), "SL2VL tables": len(pairs)}
-    return Compared(counts, tuple(found.differences), tuple(found.notes()))
+    return Compared(counts, tuple(settings_read.differences), tuple(settings_read.notes()))
 
 
 def _blocks(info: PortSettings) -> Iterator[tuple[str, int, int]]:
@@ -140,27 +140,27 @@ class _Found:
         for end in dict.fromkeys(end for end, _ in self.tables):
             room, wrong = {}, []
             for name, _ in _TABLES:
-                expected, found = self._table(end, name), self.tables.get((end, name), [])
-                if found is None:
+                expected, table = self._table(end, name), self.tables.get((end, name), [])
+                if table is None:
                     self._differ(end, f"VL arbitration, {name} priority", _shown(expected), NO_ANSWER, SIMULATED)
                     continue
-                room[name] = found
-                if _needed(found) != _needed(expected[: len(found)]):
-                    wrong.append((f"VL arbitration, {name} priority", _shown(expected[: len(found)]), _shown(found)))
+                room[name] = table
+                if _needed(table) != _needed(expected[: len(table)]):
+                    wrong.append((f"VL arbitration, {name} priority", _shown(expected[: len(table)]), _shown(table)))
             if not wrong:
                 continue
             effect = self._effect(end, room)
             if effect is None:
                 self.equivalent += 1
-            for words, shown_expected, shown_found in wrong if effect is not None else ():
-                self._differ(end, words, shown_expected, shown_found, effect=effect or "")
+            for what, shown_expected, shown_found in wrong if effect is not None else ():
+                self._differ(end, what, shown_expected, shown_found, effect=effect or "")
 
-    def _effect(self, end: End, found: Mapping[str, Sequence[tuple[int, int]]]) -> str | None:
+    def _effect(self, end: End, tables: Mapping[str, Sequence[tuple[int, int]]]) -> str | None:
         """What other tables do to the shares of lanes; None if nothing, empty if a table is not known."""
-        if len(found) < len(_TABLES):
+        if len(tables) < len(_TABLES):
             return ""
         expected = self._expected(end)
-        low, high = tuple(found["low"]), tuple(found["high"])
+        low, high = tuple(tables["low"]), tuple(tables["high"])
         wanted = replace(
             expected, vlarb_low=expected.vlarb_low[: len(low)], vlarb_high=expected.vlarb_high[: len(high)]
         )
@@ -168,24 +168,24 @@ class _Found:
         after = shares_of(replace(expected, vlarb_low=low, vlarb_high=high), self.packet)
         return f"{shown(after)} instead of {shown(before)}" if differ(before, after) else None
 
-    def take_mapping(self, end: End, number: int, found: tuple[int, ...] | None) -> None:
+    def take_mapping(self, end: End, number: int, mapping: tuple[int, ...] | None) -> None:
         """The SL2VL table of an output port for one input port."""
         expected = self._expected(end).sl2vl
-        if found != expected:
-            words = f"SL2VL, input port {number}" if end.is_switch else "SL2VL"
-            cause = SIMULATED if found is None else OPENSM
-            self._differ(end, words, _lanes(expected), NO_ANSWER if found is None else _lanes(found), cause)
+        if mapping != expected:
+            what = f"SL2VL, input port {number}" if end.is_switch else "SL2VL"
+            cause = SIMULATED if mapping is None else OPENSM
+            self._differ(end, what, _lanes(expected), NO_ANSWER if mapping is None else _lanes(mapping), cause)
 
     def notes(self) -> Iterator[str]:
         """What ports cannot hold."""
         if self.no_limit:
-            words = f"VLHighLimit is not compared: {self.no_limit} ports read back 0, as all of ibsim do"
-            yield f"{words}; exported is {self.settings.high_limit}"
+            remark = f"VLHighLimit is not compared: {self.no_limit} ports read back 0, as all of ibsim do"
+            yield f"{remark}; exported is {self.settings.high_limit}"
         for (low, high, lanes), ports in self.cut.items():
             whole = self.settings.in_force(lanes)
             short = replace(whole, vlarb_low=whole.vlarb_low[:low], vlarb_high=whole.vlarb_high[:high])
             counts = f"{len(_needed(whole.vlarb_low))} low-priority and {len(_needed(whole.vlarb_high))} high-priority"
-            before, after = (shown(shares_of(one, self.packet)) for one in (whole, short))
+            before, after = (shown(shares_of(table, self.packet)) for table in (whole, short))
             yield (
                 f"VL arbitration has {counts} entries, and {ports} ports of ibsim have room for {low} and {high}, "
                 f"which are compared. Real ports need room for all: {before} of a link, with those of ibsim {after}"
@@ -203,8 +203,10 @@ class _Found:
         expected = self._expected(end)
         return expected.vlarb_low if name == "low" else expected.vlarb_high
 
-    def _differ(self, end: End, what: str, expected: str, found: str, cause: str = OPENSM, effect: str = "") -> None:
-        self.differences.append(Difference(end.node, str(end.port), what, expected, found, cause, effect))
+    def _differ(
+        self, end: End, what: str, expected: str, read_back: str, cause: str = OPENSM, effect: str = ""
+    ) -> None:
+        self.differences.append(Difference(end.node, str(end.port), what, expected, read_back, cause, effect))
 
 
 def _needed(table: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:

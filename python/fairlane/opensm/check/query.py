@@ -74,7 +74,7 @@ class Smp:
 
 def ask(subnet: Subnet, queries: Iterable[Smp]) -> list[bytes | None]:
     """The answers of ports, each None if there was none."""
-    asked = b"".join(struct.pack("<HHI", one.lid, one.attribute, one.modifier) for one in queries)
+    asked = b"".join(struct.pack("<HHI", query.lid, query.attribute, query.modifier) for query in queries)
     return _sent(subnet, asked, 8, "smp")
 
 
@@ -89,10 +89,10 @@ def _gid(guid: int) -> bytes:
     return IPv6Address(_LINK_LOCAL + guid).packed
 
 
-def _sent(subnet: Subnet, asked: bytes, size: int, *words: str) -> list[bytes | None]:
-    command = [sys.executable, "-I", str(Path(mads.__file__)), *words]
-    found = subnet.run(command, asked)
+def _sent(subnet: Subnet, asked: bytes, size: int, *arguments: str) -> list[bytes | None]:
+    command = [sys.executable, "-I", str(Path(mads.__file__)), *arguments]
+    answers = subnet.run(command, asked)
     step = 1 + mads.SIZE
-    if len(found) * size != len(asked) * step:
-        raise RunError(f"{len(found) // step} answers to {len(asked) // size} queries")
-    return [found[at + 1 : at + step] if found[at] else None for at in range(0, len(found), step)]
+    if len(answers) * size != len(asked) * step:
+        raise RunError(f"{len(answers) // step} answers to {len(asked) // size} queries")
+    return [answers[at + 1 : at + step] if answers[at] else None for at in range(0, len(answers), step)]

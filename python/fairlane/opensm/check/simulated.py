@@ -50,8 +50,8 @@ def search_path() -> str:
 def missing_programs() -> dict[str, str]:
     """The package of each program that is not installed."""
     path = search_path()
-    found = {name: package for name, package in PACKAGES.items() if shutil.which(name, path=path) is None}
-    return found if _library() else found | {SIMULATED_UMAD: PACKAGES["ibsim"]}
+    missing = {name: package for name, package in PACKAGES.items() if shutil.which(name, path=path) is None}
+    return missing if _library() else missing | {SIMULATED_UMAD: PACKAGES["ibsim"]}
 
 
 def find_programs() -> Programs:
@@ -59,14 +59,16 @@ def find_programs() -> Programs:
     missing, library = missing_programs(), _library()
     if missing or library is None:
         packages = " ".join(dict.fromkeys(missing.values()))
-        words = f"not installed: {', '.join(missing)}"
-        raise ScenarioError(Problem("sm check", words, allowed=f"with the packages of Debian: apt install {packages}"))
+        message = f"not installed: {', '.join(missing)}"
+        raise ScenarioError(
+            Problem("sm check", message, allowed=f"with the packages of Debian: apt install {packages}")
+        )
     return Programs(search_path(), library)
 
 
 def _library() -> Path | None:
-    own = [folder for folder in os.environ.get("LD_LIBRARY_PATH", "").split(":") if folder]
-    places = (Path(folder) / "umad2sim" / SIMULATED_UMAD for folder in (*_LIBRARIES, *own))
+    folders = [folder for folder in os.environ.get("LD_LIBRARY_PATH", "").split(":") if folder]
+    places = (Path(folder) / "umad2sim" / SIMULATED_UMAD for folder in (*_LIBRARIES, *folders))
     return next((place for place in places if place.exists()), None)
 
 
@@ -109,7 +111,7 @@ class Subnet:
 
     def run(self, command: Sequence[str], given: bytes = b"", timeout_s: float = HANG_S) -> bytes:
         """What a program prints that sees the subnet. Raises ``RunError`` if it fails."""
-        words = " ".join(command[:3])
+        shown = " ".join(command[:3])
         try:
             done = subprocess.run(
                 _bound(command, self.within["LD_PRELOAD"]),
@@ -121,10 +123,10 @@ class Subnet:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            raise RunError(f"{words}: no answer within {timeout_s:g} s") from None
+            raise RunError(f"{shown}: no answer within {timeout_s:g} s") from None
         if done.returncode:
             message = done.stderr.decode(errors="replace").strip() or "no message"
-            raise RunError(f"{words}: ended with code {done.returncode}: {message[-300:]}")
+            raise RunError(f"{shown}: ended with code {done.returncode}: {message[-300:]}")
         return done.stdout
 
     def read_again(self, timeout_s: float = 60.0) -> None:
@@ -148,8 +150,8 @@ class Subnet:
     @property
     def engine(self) -> str:
         """The routing engine whose tables OpenSM has set last."""
-        found = _USED.findall(self.log())
-        return found[-1] if found else "unknown"
+        engines = _USED.findall(self.log())
+        return engines[-1] if engines else "unknown"
 
 
 def _bound(command: Sequence[str], library: str | None = None) -> list[str]:
@@ -223,11 +225,11 @@ def _await_opensm(process: "subprocess.Popen[bytes]", folder: Path, timeout_s: f
     while True:
         ended, log = process.poll() is not None, _read(folder / "osm.log")
         if refused := [line for line in log.splitlines() if _REFUSED.search(line)]:
-            words = f"OpenSM refuses what was exported: {' / '.join(map(_without_time, refused[:_SHOWN]))}"
-            raise ScenarioError(Problem("sm check", words))
+            message = f"OpenSM refuses what was exported: {' / '.join(map(_without_time, refused[:_SHOWN]))}"
+            raise ScenarioError(Problem("sm check", message))
         if ended:
-            words = f"OpenSM ended: {_last(_read(folder / 'opensm.out') + log)}"
-            raise ScenarioError(Problem("sm check", words))
+            message = f"OpenSM ended: {_last(_read(folder / 'opensm.out') + log)}"
+            raise ScenarioError(Problem("sm check", message))
         if UP in log:
             break
         if time.monotonic() > deadline:
@@ -235,8 +237,8 @@ def _await_opensm(process: "subprocess.Popen[bytes]", folder: Path, timeout_s: f
         time.sleep(_POLL_S)
     printed = [line.strip() for line in _read(folder / "opensm.out").splitlines() if _OPTION.search(line)]
     if printed:
-        words = f"OpenSM refuses an option: {' / '.join([*dict.fromkeys(printed)][:_SHOWN])}"
-        raise ScenarioError(Problem("sm check", words))
+        message = f"OpenSM refuses an option: {' / '.join([*dict.fromkeys(printed)][:_SHOWN])}"
+        raise ScenarioError(Problem("sm check", message))
 
 
 def _without_time(line: str) -> str:

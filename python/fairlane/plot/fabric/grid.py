@@ -140,25 +140,25 @@ def _rows(fabric: Fabric, sides: list[int]) -> list[tuple[str, str, str]]:
     counts = Counter(zip(fabric.links["role"].tolist(), fabric.links["bandwidth"].tolist(), strict=True))
     rows = [("switch", parts.SWITCH, DOT)]
     for number, side in enumerate(sides):
-        found = [(rate, count) for (role, rate), count in counts.items() if role == f"dimension {number}"]
-        if found:
-            rate, count = found[0]
-            words = f"dimension {number} ({side}): {plural(count, 'link')}, {parts.rate(rate)}"
-            rows.append((words, _colour(number), LINE))
+        rates = [(rate, count) for (role, rate), count in counts.items() if role == f"dimension {number}"]
+        if rates:
+            rate, count = rates[0]
+            label = f"dimension {number} ({side}): {plural(count, 'link')}, {parts.rate(rate)}"
+            rows.append((label, _colour(number), LINE))
     return rows
 
 
 def _note(fabric: Fabric, sides: list[int], shown: list[int], line: str) -> str:
-    words = f"{parts.span(shapes.hosts_of(fabric).values(), 'host')} at a switch."
+    note = f"{parts.span(shapes.hosts_of(fabric).values(), 'host')} at a switch."
     if len([side for side in sides if side > 1]) > 2:
-        words += " One stroke between two planes, or blocks of planes, stands for the links of all their switches."
+        note += " One stroke between two planes, or blocks of planes, stands for the links of all their switches."
     if line == "ring" and len([side for side in sides if side > 1]) > 1:
-        words += " Dotted ends go round to the other end of their line."
+        note += " Dotted ends go round to the other end of their line."
     if line == "full" and max(sides[:2]) > MOST_ARCS:
-        words += " The links of the first line of each plane are strong, those of the others, which are alike, faint."
+        note += " The links of the first line of each plane are strong, those of the others, which are alike, faint."
     if shown != sides:
-        words += f" Drawn are {' × '.join(map(str, shown))} of the switches."
-    return words + parts.planes_in_words(fabric)
+        note += f" Drawn are {' × '.join(map(str, shown))} of the switches."
+    return note + parts.planes_in_words(fabric)
 
 
 MOST_BY_SPECTRUM = 1500
@@ -186,8 +186,8 @@ def draw_ring(fabric: Fabric, axes: Given = None) -> Drawn:
         counted = {switch: plural(hosts[switch], "host") for switch in hosts if len(alike) > 1 and hosts[switch]}
         _write_names(panel, places, names, counted)
     panel.set(xlim=(-1.28, 1.28), ylim=(-1.28, 1.28))
-    words = [f"{name} cable" for name in by_class] if len(by_class) > 1 else ["cable"]
-    lines = [(word, colour, LINE) for word, colour in zip(words, colours, strict=False)]
+    labels = [f"{name} cable" for name in by_class] if len(by_class) > 1 else ["cable"]
+    lines = [(word, colour, LINE) for word, colour in zip(labels, colours, strict=False)]
     if lines and max(cables.values(), default=1) > 1:
         lines[-1] = (f"{lines[-1][0]}; wider: a trunk", *lines[-1][1:])
     parts.legend(panel, [("switch", parts.SWITCH, DOT), *lines])
@@ -202,12 +202,12 @@ def draw_ring(fabric: Fabric, axes: Given = None) -> Drawn:
 def _by_class(fabric: Fabric) -> dict[str, list[shapes.Pair]]:
     """The joined pairs of switches, the lower number first, by the class of their first cable."""
     columns = (fabric.links[name].tolist() for name in ("from_switch", "to_switch", "class"))
-    found: dict[shapes.Pair, int] = {}
+    class_of_pair: dict[shapes.Pair, int] = {}
     for a, b, number in zip(*columns, strict=True):
         if 0 <= a < b:
-            found.setdefault((a, b), number)
+            class_of_pair.setdefault((a, b), number)
     by_class: dict[str, list[shapes.Pair]] = defaultdict(list)
-    for pair, number in sorted(found.items(), key=lambda item: item[1]):
+    for pair, number in sorted(class_of_pair.items(), key=lambda item: item[1]):
         by_class[fabric.classes[number]].append(pair)
     return by_class
 
@@ -215,15 +215,15 @@ def _by_class(fabric: Fabric) -> dict[str, list[shapes.Pair]]:
 def _write_names(panel: Axes, places: shapes.Floats, names: list[str], hosts: dict[int, str]) -> None:
     """Names outside the circle, with the numbers of hosts that are given; many names stand along the radii."""
     for switch, (x, y) in enumerate(places):
-        words = [names[switch], *([hosts[switch]] if switch in hosts else [])]
+        lines = [names[switch], *([hosts[switch]] if switch in hosts else [])]
         if len(places) <= UPRIGHT_NAMES:
-            parts.words(panel, 1.13 * x, 1.13 * y, "\n".join(words), 8, "#555555")
+            parts.words(panel, 1.13 * x, 1.13 * y, "\n".join(lines), 8, "#555555")
             continue
         angle, left = float(np.degrees(np.arctan2(y, x))), x < 0
         panel.text(
             1.05 * x,
             1.05 * y,
-            ", ".join(words),
+            ", ".join(lines),
             ha="right" if left else "left",
             va="center",
             rotation=angle + 180 if left else angle,

@@ -131,7 +131,7 @@ def _switches(axes: Axes, shape: _Shape, places: Floats, size: float) -> None:
 
 def _host_places(shape: _Shape, places: Floats, centres: Floats, radius: float) -> list[Floats]:
     """A row of dots behind each switch, seen from the middle of its group; outside of leaves if there are levels."""
-    found = []
+    places_of_hosts = []
     flat = len(set(shape.levels)) <= 1
     for switch, place in enumerate(places):
         centre = centres[shape.group(switch)]
@@ -140,8 +140,8 @@ def _host_places(shape: _Shape, places: Floats, centres: Floats, radius: float) 
         count = shape.hosts[switch]
         step = min(0.14, 0.5 / max(count, 1)) * radius * (1.6 if flat else 1.0)
         middle = place + 0.32 * radius * out
-        found += [middle + (number - (count - 1) / 2) * step * along for number in range(count)]
-    return found
+        places_of_hosts += [middle + (number - (count - 1) / 2) * step * along for number in range(count)]
+    return places_of_hosts
 
 
 def _group(axes: Axes, shape: _Shape) -> None:

@@ -76,7 +76,7 @@ def _full(axes: Axes, tree: _Tree) -> None:
         for switch, name in zip(row, names, strict=True) if room >= SHORTEST_NAME else []:
             parts.words(axes, places[switch][0], level + 0.16, name, 7.5, "#555555", on="white")
     axes.set(xlim=(-0.1, 1.02), ylim=(0.05, tree.top + 0.35))
-    rows = [(parts.rate(rate), found, LINE) for rate, found in colour.items()]
+    rows = [(parts.rate(rate), colour_of_rate, LINE) for rate, colour_of_rate in colour.items()]
     trunk = max(tree.cables.values(), default=1)
     first = [("switch", parts.SWITCH, SQUARE), *([("host", parts.HOST, DOT)] if tree.drawn else [])]
     trunks = [(f"up to {trunk} cables side by side", parts.LOCAL, WIDE)] if trunk > 1 else []
@@ -124,10 +124,10 @@ def _hosts(axes: Axes, tree: _Tree, places: dict[int, tuple[float, float]], room
 
 def _subtrees(axes: Axes, tree: _Tree) -> None:
     """A box for each subtree and one for the top; the first ones, and how many more."""
-    found = tree.subtrees()
-    kinds = Counter(_summary(tree, subtree) for subtree in found)
-    shown = found if len(found) <= MOST_SUBTREES else [*found[: MOST_SUBTREES - 2], found[-1]]
-    gap = len(found) - len(shown)
+    subtrees = tree.subtrees()
+    kinds = Counter(_summary(tree, subtree) for subtree in subtrees)
+    shown = subtrees if len(subtrees) <= MOST_SUBTREES else [*subtrees[: MOST_SUBTREES - 2], subtrees[-1]]
+    gap = len(subtrees) - len(shown)
     count = len(shown) + (1 if gap else 0)
     spots = [(at + 0.5) / count for at in range(count)]
     if gap:
@@ -153,9 +153,9 @@ def _subtrees(axes: Axes, tree: _Tree) -> None:
 def _summary(tree: _Tree, subtree: Sequence[int]) -> tuple[str, ...]:
     """What a subtree holds, top down."""
     counts = Counter(tree.levels[switch] for switch in subtree)
-    words = [f"{counts[level]} {tree.name(level)}" for level in sorted(counts, reverse=True)]
+    counted = [f"{counts[level]} {tree.name(level)}" for level in sorted(counts, reverse=True)]
     hosts = set().union(*(tree.hosts_at.get(switch, set()) for switch in subtree))
-    return (*words, plural(len(hosts), "host"))
+    return (*counted, plural(len(hosts), "host"))
 
 
 def _box(axes: Axes, x: float, y: float, width: float, height: float, rows: Sequence[str], colour: str) -> None:
@@ -170,9 +170,9 @@ def _box(axes: Axes, x: float, y: float, width: float, height: float, rows: Sequ
 def _note(tree: _Tree) -> str:
     within = sum(count for (a, b), count in tree.cables.items() if tree.levels[a] == tree.levels[b])
     at_leaf = parts.span(tree.links_of_hosts().values(), "adapter" if tree.fabric.rails > 1 else "host")
-    words = f"{sum(tree.cables.values())} cables between switches, {at_leaf} at a leaf."
+    note = f"{sum(tree.cables.values())} cables between switches, {at_leaf} at a leaf."
     links = tree.fabric.links
     rates = sorted(set(links["bandwidth"][links["from_host"] >= 0].tolist()))
     if len(rates) > 1:
-        words += f" Hosts' links have {parts.rate(rates[0])} to {parts.rate(rates[-1])}."
-    return words + (f" {within} cables stay within a level." if within else "")
+        note += f" Hosts' links have {parts.rate(rates[0])} to {parts.rate(rates[-1])}."
+    return note + (f" {within} cables stay within a level." if within else "")

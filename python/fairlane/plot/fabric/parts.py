@@ -59,7 +59,7 @@ def legend(axes: Axes, rows: Iterable[tuple[str, str, str]], columns: int = 4) -
         else Line2D([], [], color=colour, marker=mark, linestyle="")
         for _, colour, mark in known
     ]
-    names = [words for words, _, _ in known]
+    names = [label for label, _, _ in known]
     made = axes.legend(marks, names, fontsize=10, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=columns)
     made.set_in_layout(False)  # the panel keeps its size; ``blank`` leaves room below
 
@@ -102,9 +102,9 @@ def arc(a: Floats, control: Floats, b: Floats) -> Floats:
 
 def dots(axes: Axes, points: Sequence[Point] | Floats, colour: str, size: float, shape: str = "o") -> None:
     """Marks at points; size in points squared."""
-    found = np.asarray(points, float).reshape(-1, 2)
+    places = np.asarray(points, float).reshape(-1, 2)
     edge = "white" if size > 12 else "none"
-    axes.scatter(found[:, 0], found[:, 1], s=size, c=colour, marker=shape, linewidths=0.5, edgecolors=edge, zorder=3)
+    axes.scatter(places[:, 0], places[:, 1], s=size, c=colour, marker=shape, linewidths=0.5, edgecolors=edge, zorder=3)
 
 
 def words(
@@ -121,12 +121,12 @@ def cut(names: Sequence[str], letters: int) -> list[str]:
     Otherwise they lack the words that all begin and end with, and what is still too long lacks its beginning: names
     differ at their ends mostly, as "MF0;rack7-spine02:MQM9700/U1" does.
     """
-    found = list(names)
-    if len(set(found)) > 1 and max(map(len, found)) > letters:
-        begin = len(re.sub(r"\w+$", "", _beginning(found)))
-        end = len(re.sub(r"\w+$", "", _beginning([name[begin:][::-1] for name in found])))
-        found = [name[begin : len(name) - end] for name in found]
-    return [name if len(name) <= letters else f"…{name[len(name) - letters + 1 :]}" for name in found]
+    shortened = list(names)
+    if len(set(shortened)) > 1 and max(map(len, shortened)) > letters:
+        begin = len(re.sub(r"\w+$", "", _beginning(shortened)))
+        end = len(re.sub(r"\w+$", "", _beginning([name[begin:][::-1] for name in shortened])))
+        shortened = [name[begin : len(name) - end] for name in shortened]
+    return [name if len(name) <= letters else f"…{name[len(name) - letters + 1 :]}" for name in shortened]
 
 
 def _beginning(names: Sequence[str]) -> str:
@@ -149,5 +149,5 @@ def rate(bandwidth: int) -> str:
 
 def span(counts: Iterable[int], word: str) -> str:
     """A number with its word, or the least and the greatest of several."""
-    found = sorted(set(counts)) or [0]
-    return plural(found[0], word) if len(found) == 1 else f"{found[0]} to {found[-1]} {word}s"
+    values = sorted(set(counts)) or [0]
+    return plural(values[0], word) if len(values) == 1 else f"{values[0]} to {values[-1]} {word}s"

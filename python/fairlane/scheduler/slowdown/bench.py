@@ -118,15 +118,15 @@ class Bench:
         together, isolated = self._together(snapshot, number), [self._isolated(job) for job in snapshot]
         times = self._executor.run([together, *isolated])
         rows = zip(_times(times, together), (_times(times, task)[0] for task in isolated), best, strict=True)
-        return [Slowdown(one / at_best.iteration_time, co_run / one) for co_run, one, at_best in rows]
+        return [Slowdown(alone / at_best.iteration_time, co_run / alone) for co_run, alone, at_best in rows]
 
     def _find_best(self, sizes: Iterable[tuple[int, int]]) -> None:
         """Finds jobs of some patterns and sizes at their best: first the compute times, then the iteration times."""
         new = [key for key in sorted(sizes) if key not in self._best]
         jobs = [Resident(pattern, self._compact(ranks)) for pattern, ranks in new]
         calibrations = [self._task("fairlane.study.pinned:calibrate", [job], None, [0]) for job in jobs]
-        found = self._executor.run(calibrations)
-        computes = [found[task.digest]["compute"][0] for task in calibrations]
+        answers = self._executor.run(calibrations)
+        computes = [answers[task.digest]["compute"][0] for task in calibrations]
         tasks = [self._iterations([job], [compute], [0]) for job, compute in zip(jobs, computes, strict=True)]
         times = self._executor.run(tasks)
         for key, job, compute, task in zip(new, jobs, computes, tasks, strict=True):
@@ -135,23 +135,25 @@ class Bench:
     def _compact(self, ranks: int) -> tuple[int, ...]:
         request = Request(ranks, stream(self._seed, Purpose.PLACEMENT), lambda: Communication("many-to-many"))
         policy = PLACEMENTS["pattern"].model_validate({"wait": False})
-        found = policy.allocate(range(self.fabric.hosts), request, self.fabric)
-        assert found is not None, "the empty machine has room for a job that is not larger"
-        return tuple(found)
+        hosts = policy.allocate(range(self.fabric.hosts), request, self.fabric)
+        assert hosts is not None, "the empty machine has room for a job that is not larger"
+        return tuple(hosts)
 
     def _traffic(self, pattern: int, ranks: int) -> Floats:
         from fairlane.pattern import observe, program_of
 
         job = Job(ranks=ranks, workload=self.mix.workload(pattern))
         total = observe(program_of(job.source, ranks, self._seed)).total
-        found: Floats = total / self.mix.workload(pattern).distinct_iterations
-        return found
+        traffic: Floats = total / self.mix.workload(pattern).distinct_iterations
+        return traffic
 
     def _together(self, snapshot: Sequence[Resident], number: int) -> Task:
         best = [self.best(job.pattern, job.ranks) for job in snapshot]
         shares = stream(self._seed, Purpose.SNAPSHOT, number, 1).random(len(best))
-        starts = [int(share * one.iteration_time * 1e12) for share, one in zip(shares, best, strict=True)]
-        return self._iterations(snapshot, [one.compute for one in best], starts)
+        starts = [
+            int(share * best_of_job.iteration_time * 1e12) for share, best_of_job in zip(shares, best, strict=True)
+        ]
+        return self._iterations(snapshot, [best_of_job.compute for best_of_job in best], starts)
 
     def _isolated(self, job: Resident) -> Task:
         return self._iterations([job], [self.best(job.pattern, job.ranks).compute], [0])
@@ -213,13 +215,13 @@ def iteration_times(scenario: "Scenario", arguments: Mapping[str, Any], watch: S
 
 
 def _times(answers: Mapping[str, Answer], task: Task) -> list[float]:
-    found: list[float] = answers[task.digest]["times"]
-    return found
+    times: list[float] = answers[task.digest]["times"]
+    return times
 
 
 def allocators(fabric: Fabric) -> list[PlacementPolicy]:
     """The allocators of snapshots: contiguous, in order, in units, at random, by pattern."""
-    found = [
+    policies = [
         PLACEMENTS["linear"](),
         PLACEMENTS["random"](),
         PLACEMENTS["pattern"](),
@@ -227,8 +229,8 @@ def allocators(fabric: Fabric) -> list[PlacementPolicy]:
         PLACEMENTS["box"]() if sides_of(fabric) is not None else PLACEMENTS["packed"](),
     ]
     units = [size for size in (4, 8) if fabric.hosts % size == 0]
-    found += [PLACEMENTS["units"].model_validate({"size": size, "order": "random"}) for size in units]
-    return found
+    policies += [PLACEMENTS["units"].model_validate({"size": size, "order": "random"}) for size in units]
+    return policies
 
 
 def draw_snapshot(fabric: Fabric, mix: PatternMix, seed: int, number: int) -> list[Resident]:
@@ -264,10 +266,10 @@ def allocated(
     rng: numpy.random.Generator,
 ) -> tuple[int, ...] | None:
     """The hosts of one more job among the free ones; None if the policy finds none."""
-    taken = {host for one in jobs for host in one.hosts}
+    taken = {host for resident in jobs for host in resident.hosts}
     free = [host for host in range(fabric.hosts) if host not in taken]
     if len(free) < job.ranks:
         return None
     request = Request(job.ranks, rng, lambda: mix.communication(job.pattern))
-    found = policy.allocate(free, request, fabric)
-    return None if found is None else tuple(found)
+    hosts = policy.allocate(free, request, fabric)
+    return None if hosts is None else tuple(hosts)

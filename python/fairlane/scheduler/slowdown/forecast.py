@@ -62,13 +62,13 @@ class Forecast:
         """A job's load on the links, and its slowdown by its own hosts."""
         if job not in self._uses:
             if job.ranks < 2:
-                found = LinkUse(job.ranks, numpy.zeros_like(self._empty), 0.0), 1.0
+                result = LinkUse(job.ranks, numpy.zeros_like(self._empty), 0.0), 1.0
             else:
                 best = self.bench.best(job.pattern, job.ranks)
                 use = utilisation_of(self.fabric, job.hosts, best)
                 features = own_features(use, self._best_use(job.pattern, job.ranks))
-                found = use, self.model.coefficients[job.pattern].own_slowdown(features)
-            self._uses[job] = found
+                result = use, self.model.coefficients[job.pattern].own_slowdown(features)
+            self._uses[job] = result
         return self._uses[job]
 
     def slowdowns(self, jobs: Sequence[Resident]) -> list[float]:
@@ -76,7 +76,7 @@ class Forecast:
         there = Neighbourhood(self)
         for number, job in enumerate(jobs):
             there.add(number, job)
-        return [own * neighbours for own, neighbours in zip(there.own, there.by_neighbours(), strict=True)]
+        return [isolated * neighbours for isolated, neighbours in zip(there.own, there.by_neighbours(), strict=True)]
 
     @cached_property
     def _empty(self) -> Floats:
@@ -106,7 +106,7 @@ class Neighbourhood:
 
     def add(self, number: int, job: Resident) -> None:
         """Adds a job."""
-        use, own = self._forecast.isolated(job)
+        use, isolated = self._forecast.isolated(job)
         size = len(self._uses)
         met = numpy.zeros((size + 1, size + 1))
         met[:size, :size] = self._met
@@ -115,7 +115,7 @@ class Neighbourhood:
             met[:size, size] = [float(other.contention(use.utilisation[None])[0]) for other in self._uses]
         self._met = met
         self.numbers.append(number)
-        self.own.append(own)
+        self.own.append(isolated)
         self._jobs.append(job)
         self._uses.append(use)
 
@@ -156,7 +156,7 @@ def verify(schedule: "Schedule", forecast: Forecast, snapshots: int, seed: int =
     rows: list[dict[str, object]] = []
     sampled = list(enumerate(_sampled(schedule, snapshots, seed)))
     there = {
-        number: [Resident(forecast.pattern(one.job.number), one.hosts) for one in placed]
+        number: [Resident(forecast.pattern(placed_job.job.number), placed_job.hosts) for placed_job in placed]
         for number, (_, placed) in sampled
     }
     forecast.bench.simulate(there)
@@ -164,21 +164,21 @@ def verify(schedule: "Schedule", forecast: Forecast, snapshots: int, seed: int =
         residents = there[number]
         measured = forecast.bench.measure(residents, number)
         slowdowns = forecast.slowdowns(residents)
-        for one, resident, found, total in zip(placed, residents, measured, slowdowns, strict=True):
-            own = forecast.isolated(resident)[1]
+        for placed_job, resident, slowdown, total in zip(placed, residents, measured, slowdowns, strict=True):
+            predicted_own = forecast.isolated(resident)[1]
             rows.append(
                 {
                     "snapshot": number,
                     "at": at,
-                    "job": one.job.number,
+                    "job": placed_job.job.number,
                     "ranks": resident.ranks,
-                    "kind": forecast.communication(one.job.number).kind,
+                    "kind": forecast.communication(placed_job.job.number).kind,
                     "predicted": total,
-                    "simulated": found.own * found.neighbours,
-                    "predicted_own": own,
-                    "simulated_own": found.own,
-                    "predicted_neighbours": total / own,
-                    "simulated_neighbours": found.neighbours,
+                    "simulated": slowdown.own * slowdown.neighbours,
+                    "predicted_own": predicted_own,
+                    "simulated_own": slowdown.own,
+                    "predicted_neighbours": total / predicted_own,
+                    "simulated_neighbours": slowdown.neighbours,
                 }
             )
     table = pl.DataFrame(rows)
@@ -192,14 +192,14 @@ def _sampled(schedule: "Schedule", snapshots: int, seed: int) -> list[tuple[floa
     """Instants with the jobs of two ranks or more that run there; instants with fewer than two such do not count."""
     if not schedule.jobs:
         return []
-    begin, end = schedule.jobs[0].start, max(one.end for one in schedule.jobs)
+    begin, end = schedule.jobs[0].start, max(job.end for job in schedule.jobs)
     rng = stream(seed, Purpose.SNAPSHOT, 2)
-    found: list[tuple[float, Sequence[Placed]]] = []
+    samples: list[tuple[float, Sequence[Placed]]] = []
     for _ in range(snapshots * _DRAWS):
         at = begin + float(rng.random()) * (end - begin)
-        there = [one for one in schedule.at(at) if one.job.hosts > 1]
+        there = [job for job in schedule.at(at) if job.job.hosts > 1]
         if len(there) > 1:
-            found.append((at, there))
-        if len(found) == snapshots:
+            samples.append((at, there))
+        if len(samples) == snapshots:
             break
-    return found
+    return samples

@@ -69,7 +69,7 @@ def utilisation_of(fabric: Fabric, hosts: Sequence[int], best: Best) -> LinkUse:
 
 def own_features(use: LinkUse, best: LinkUse) -> Floats:
     """In the order of ``OWN``."""
-    met, met_at_best = (float(one.contention(one.utilisation[None])[0]) for one in (use, best))
+    met, met_at_best = (float(use_of.contention(use_of.utilisation[None])[0]) for use_of in (use, best))
     return numpy.array([use.hops - best.hops, met - met_at_best, use.peak - best.peak])
 
 
@@ -116,13 +116,13 @@ class Coefficients(Part):
 
     def own_slowdown(self, features: Floats) -> float:
         """By a job's own hosts, relative to its best."""
-        found = float(numpy.exp(features @ numpy.array(list(self.own.values()))))
-        return round(min(max(found, self.min_own), self.max_own), 6)
+        slowdown = float(numpy.exp(features @ numpy.array(list(self.own.values()))))
+        return round(min(max(slowdown, self.min_own), self.max_own), 6)
 
     def neighbours_slowdown(self, features: Floats) -> float:
         """By the co-running jobs."""
-        found = float(numpy.exp(features @ numpy.array(list(self.neighbours.values()))))
-        return round(min(found, self.max_neighbours), 6)
+        slowdown = float(numpy.exp(features @ numpy.array(list(self.neighbours.values()))))
+        return round(min(slowdown, self.max_neighbours), 6)
 
 
 class SlowdownModel(FittedModel):
@@ -156,8 +156,8 @@ class SlowdownModel(FittedModel):
     @model_validator(mode="after")
     def _as_many(self) -> Self:
         if len(self.coefficients) != len(self.mix.pattern):
-            words = f"there are {len(self.mix.pattern)} patterns in the mix"
-            raise Problems(Problem("coefficients", words, len(self.coefficients), "one table for each"))
+            message = f"there are {len(self.mix.pattern)} patterns in the mix"
+            raise Problems(Problem("coefficients", message, len(self.coefficients), "one table for each"))
         return self
 
     @property
@@ -219,8 +219,8 @@ def fit_model(
 
 def _rows(bench: Bench, jobs: Sequence[Resident], snapshot: int) -> Iterator[_Row]:
     best = [bench.best(job.pattern, job.ranks) for job in jobs]
-    uses = [utilisation_of(bench.fabric, job.hosts, one) for job, one in zip(jobs, best, strict=True)]
-    at_best: list[LinkUse] = [utilisation_of(bench.fabric, one.hosts, one) for one in best]
+    uses = [utilisation_of(bench.fabric, job.hosts, best_of_job) for job, best_of_job in zip(jobs, best, strict=True)]
+    at_best: list[LinkUse] = [utilisation_of(bench.fabric, best_of_job.hosts, best_of_job) for best_of_job in best]
     of_neighbours = neighbour_features(contention_matrix(uses), uses)
     measured = bench.measure(jobs, snapshot)
     for at, job in enumerate(jobs):
@@ -229,29 +229,29 @@ def _rows(bench: Bench, jobs: Sequence[Resident], snapshot: int) -> Iterator[_Ro
 
 def _pattern(rows: Sequence[_Row], pattern: int) -> Coefficients:
     """The coefficients of one pattern, with the error of those that were fitted without the snapshot in question."""
-    found = [row for row in rows if row.pattern == pattern]
-    if len(found) < FEWEST_JOBS:
-        words = f"only {plural(len(found), 'job')} of pattern {pattern} were simulated"
-        raise ScenarioError(Problem("--snapshots", words, allowed=f"enough for {FEWEST_JOBS}"))
-    fold = numpy.array([row.snapshot % FOLDS for row in found])
+    of_pattern = [row for row in rows if row.pattern == pattern]
+    if len(of_pattern) < FEWEST_JOBS:
+        message = f"only {plural(len(of_pattern), 'job')} of pattern {pattern} were simulated"
+        raise ScenarioError(Problem("--snapshots", message, allowed=f"enough for {FEWEST_JOBS}"))
+    fold = numpy.array([row.snapshot % FOLDS for row in of_pattern])
 
     def held_out(out: Bools) -> Floats:
-        part = _fitted([row for row, is_out in zip(found, out, strict=True) if not is_out], _UNKNOWN)
-        rows = [row for row, is_out in zip(found, out, strict=True) if is_out]
+        part = _fitted([row for row, is_out in zip(of_pattern, out, strict=True) if not is_out], _UNKNOWN)
+        rows = [row for row, is_out in zip(of_pattern, out, strict=True) if is_out]
         return numpy.array([part.own_slowdown(row.own) * part.neighbours_slowdown(row.neighbours) for row in rows])
 
-    simulated = numpy.array([row.measured.own * row.measured.neighbours for row in found])
-    return _fitted(found, ErrorMetrics.of(cross_validate(fold, held_out) / simulated, 1 / simulated))
+    simulated = numpy.array([row.measured.own * row.measured.neighbours for row in of_pattern])
+    return _fitted(of_pattern, ErrorMetrics.of(cross_validate(fold, held_out) / simulated, 1 / simulated))
 
 
 def _fitted(rows: Sequence[_Row], error: ErrorMetrics) -> Coefficients:
     from scipy.optimize import nnls
 
-    own, neighbours = numpy.stack([row.own for row in rows]), numpy.stack([row.neighbours for row in rows])
+    isolated, neighbours = numpy.stack([row.own for row in rows]), numpy.stack([row.neighbours for row in rows])
     by_own = numpy.array([row.measured.own for row in rows])
     by_others = numpy.array([row.measured.neighbours for row in rows])
-    square = own.T @ own + _RIDGE * len(rows) * numpy.eye(len(OWN))
-    weights = numpy.linalg.solve(square, own.T @ numpy.log(by_own))
+    square = isolated.T @ isolated + _RIDGE * len(rows) * numpy.eye(len(OWN))
+    weights = numpy.linalg.solve(square, isolated.T @ numpy.log(by_own))
     positive, _ = nnls(neighbours, numpy.log(by_others))
     return Coefficients(
         own=_named(OWN, weights),

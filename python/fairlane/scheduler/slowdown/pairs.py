@@ -98,7 +98,7 @@ def simulate_pairs(
     return pl.DataFrame(rows)
 
 
-def pair_features(use: LinkUse, own: Floats, best: Best, other: LinkUse, others_best: Best) -> Floats:
+def pair_features(use: LinkUse, features: Floats, best: Best, other: LinkUse, others_best: Best) -> Floats:
     """Of one job co-running with another, in the order of ``PAIR_FEATURES``; ``own`` are its own features."""
     both = (use.utilisation > _USED) & (other.utilisation > _USED)
     total, ratio = float(use.utilisation.sum()), others_best.iteration_time / best.iteration_time
@@ -118,7 +118,7 @@ def pair_features(use: LinkUse, own: Floats, best: Best, other: LinkUse, others_
             use.hops,
             _communication_share(best),
             _communication_share(others_best),
-            *own,
+            *features,
         ]
     )
 
@@ -153,11 +153,14 @@ def _drawn(bench: Bench, sizes: Sequence[int], rng: numpy.random.Generator) -> l
 
 def _rows(bench: Bench, jobs: Sequence[Resident], pair: int) -> Iterator[dict[str, Any]]:
     best = [bench.best(job.pattern, job.ranks) for job in jobs]
-    uses = [utilisation_of(bench.fabric, job.hosts, one) for job, one in zip(jobs, best, strict=True)]
-    own = [own_features(use, utilisation_of(bench.fabric, one.hosts, one)) for use, one in zip(uses, best, strict=True)]
+    uses = [utilisation_of(bench.fabric, job.hosts, best_of_job) for job, best_of_job in zip(jobs, best, strict=True)]
+    isolated = [
+        own_features(use, utilisation_of(bench.fabric, best_of_job.hosts, best_of_job))
+        for use, best_of_job in zip(uses, best, strict=True)
+    ]
     measured = bench.measure(jobs, pair)
     for at, other in ((0, 1), (1, 0)):
-        features = pair_features(uses[at], own[at], best[at], uses[other], best[other])
+        features = pair_features(uses[at], isolated[at], best[at], uses[other], best[other])
         yield {
             "application": jobs[at].pattern,
             "other": jobs[other].pattern,
@@ -171,12 +174,12 @@ def _rows(bench: Bench, jobs: Sequence[Resident], pair: int) -> Iterator[dict[st
 def read_pairs(path: Path) -> pl.DataFrame:
     """A table of simulated pairs, CSV or Parquet; raises ``ScenarioError``."""
     numbers = ("pair", *PAIR_FEATURES, "slowdown")
-    found = read_table(path, ("fabric", "application", "other", *numbers), renamed=_RENAMED)
-    wrong = [name for name in numbers if not found[name].dtype.is_numeric() or not found[name].is_finite().all()]
-    if wrong or found.height == 0 or found["slowdown"].min() <= 0:  # type: ignore[operator]
-        words = "not finite numbers, with slowdowns above 0"
-        raise ScenarioError(Problem((wrong or ["slowdown"])[0], words, file=str(path)))
-    return found
+    table = read_table(path, ("fabric", "application", "other", *numbers), renamed=_RENAMED)
+    wrong = [name for name in numbers if not table[name].dtype.is_numeric() or not table[name].is_finite().all()]
+    if wrong or table.height == 0 or table["slowdown"].min() <= 0:  # type: ignore[operator]
+        message = "not finite numbers, with slowdowns above 0"
+        raise ScenarioError(Problem((wrong or ["slowdown"])[0], message, file=str(path)))
+    return table
 
 
 def predict_held_out(pairs: pl.DataFrame) -> pl.DataFrame:
@@ -190,7 +193,7 @@ def predict_held_out(pairs: pl.DataFrame) -> pl.DataFrame:
     names = sorted(set(pairs["application"]) | set(pairs["other"]))
     if len(names) < 3:
         raise ScenarioError(Problem("application", "too few to leave one out", len(names), "3 or more"))
-    found = []
+    tables = []
     with one_thread():
         for name in names:
             job, neighbour = pl.col("application") == name, pl.col("other") == name
@@ -202,8 +205,8 @@ def predict_held_out(pairs: pl.DataFrame) -> pl.DataFrame:
             what = held_out.with_columns(
                 role.otherwise(pl.lit("neighbour")).alias("role"), links.alias("links"), held_out=pl.lit(name)
             )
-            found.append(_with_predictions(what, _predictions(known, held_out)))
-    return pl.concat(found)
+            tables.append(_with_predictions(what, _predictions(known, held_out)))
+    return pl.concat(tables)
 
 
 def predict_seen(pairs: pl.DataFrame, folds: int = 5) -> pl.DataFrame:
@@ -241,10 +244,10 @@ def pair_errors(predicted: pl.DataFrame, by: str | None = None) -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
-def _rank(one: pl.Series, other: pl.Series) -> float | None:
-    if one.n_unique() < 2 or other.n_unique() < 2:
+def _rank(first: pl.Series, second: pl.Series) -> float | None:
+    if first.n_unique() < 2 or second.n_unique() < 2:
         return None
-    return float(numpy.corrcoef(one.rank().to_numpy(), other.rank().to_numpy())[0, 1])
+    return float(numpy.corrcoef(first.rank().to_numpy(), second.rank().to_numpy())[0, 1])
 
 
 def _nonnegative(rows: Floats, target: Floats, later: Floats, *, first: int) -> Floats:
@@ -252,8 +255,8 @@ def _nonnegative(rows: Floats, target: Floats, later: Floats, *, first: int) -> 
     from scipy.optimize import nnls
 
     weights, _ = nnls(rows[:, :first], target)
-    found: Floats = numpy.minimum(later[:, :first] @ weights, target.max(initial=0.0))
-    return found
+    predicted: Floats = numpy.minimum(later[:, :first] @ weights, target.max(initial=0.0))
+    return predicted
 
 
 def _ridge(rows: Floats, target: Floats, later: Floats) -> Floats:
@@ -263,8 +266,8 @@ def _ridge(rows: Floats, target: Floats, later: Floats) -> Floats:
     from sklearn.preprocessing import StandardScaler
 
     made = make_pipeline(StandardScaler(), RidgeCV(alphas=numpy.logspace(-1, 4, 11))).fit(rows, target)
-    found: Floats = numpy.clip(made.predict(later), target.min(), target.max())
-    return found
+    predicted: Floats = numpy.clip(made.predict(later), target.min(), target.max())
+    return predicted
 
 
 def _gbm(rows: Floats, target: Floats, later: Floats) -> Floats:
@@ -273,8 +276,8 @@ def _gbm(rows: Floats, target: Floats, later: Floats) -> Floats:
 
     trees = {"n_estimators": 100, "max_depth": 3, "min_samples_leaf": 5}
     made = GradientBoostingRegressor(loss="huber", learning_rate=0.05, subsample=0.5, random_state=0, **trees)
-    found: Floats = made.fit(rows, target).predict(later)
-    return found
+    predicted: Floats = made.fit(rows, target).predict(later)
+    return predicted
 
 
 PAIR_MODELS: Mapping[str, _Model] = {
