@@ -44,7 +44,7 @@ class Side:
     """One of two results that are compared: a run or a study, and the treatment of the study, if one was chosen."""
 
     name: str
-    """What it is called in tables."""
+    """Its name in tables."""
     results: Run | StudyResults
     treatment: str | None = None
 
@@ -107,7 +107,7 @@ def _values(data: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 THROUGHPUT, LATENCY = "throughput", "latency"
 _MANY = {"iterations": "iterations", "placement": "placements", "seed": "seeds", "": "replicates"}
-"""What there are several of, by what intervals are over."""
+"""Names of what intervals are over, in the plural."""
 _SCHEMA: dict[str, Any] = {
     "treatment": pl.String,
     "condition": pl.String,
@@ -137,7 +137,7 @@ class Comparison:
     ``beyond_noise``. ``of`` says what of: ``throughput``, by times per iteration, or ``latency``, the mean of messages.
     """
     replicates: str
-    """What the intervals are over: ``iterations``, ``placement`` or ``seed``."""
+    """Unit of the intervals: ``iterations``, ``placement`` or ``seed``."""
     overall: Estimate | None = None
     """The mean change over all jobs and conditions of two studies, with its interval; None of runs."""
     only_in_one: Sequence[str] = ()
@@ -247,7 +247,7 @@ def _runs(first: Run, second: Run, failed: Collection[str]) -> Iterator[_Row]:
 
 
 def _reached(marks: pl.DataFrame, stride: int) -> Milestones:
-    """When a job completed its iterations after the first one that was kept: of that the begin is not known."""
+    """Return the iterations of a job after the first one that was kept, whose begin is not known."""
     rows = marks.filter(pl.col("iteration") % stride == 0)
     at, elapsed = rows["at_ps"].to_list(), rows["elapsed_ps"].to_list()[1:] if rows["timed"].any() else None
     return Milestones(stride, [time - at[0] for time in at[1:]], stride * max(0, len(at) - 1), elapsed=elapsed)

@@ -1,4 +1,4 @@
-"""What can go wrong, one type for each phase: reading a scenario, building a simulation, running it.
+"""Errors, one type for each phase: reading a scenario, building a simulation, running it.
 
 The library raises and never prints; the command line turns ``ScenarioError`` into exit code 2 and ``RunError`` into 1.
 """
@@ -40,11 +40,11 @@ class Problem:
     key: str
     """Dotted path of the key, as ``jobs[2].workload.message_size``."""
     message: str
-    """What is wrong."""
+    """The fault, as a phrase."""
     value: Any = None
     """The value given, if there is one."""
     allowed: str | None = None
-    """What is allowed: a phrase or a list of names."""
+    """Allowed values: a phrase or a list of names."""
     nearest: str | None = None
     """The allowed name that was probably meant."""
     file: str | None = None
@@ -59,7 +59,7 @@ class Problem:
 
     @classmethod
     def of_file(cls, file: Path, message: str, line: int | None = None, allowed: str | None = None) -> "Problem":
-        """What is wrong with a file or one of its lines, whatever key it is about."""
+        """Report a fault of a file or one of its lines, whatever key it is about."""
         return cls("", message, allowed=allowed, file=str(file), line=line)
 
     def under(self, prefix: str) -> "Problem":
@@ -131,13 +131,13 @@ class BuildError(FairlaneError, ValueError):
     ) -> None:
         super().__init__(message)
         self.slug = slug
-        """Which kind: ``unknown_name``, ``value`` or ``shape``."""
+        """Its kind: ``unknown_name``, ``value`` or ``shape``."""
         self.path = path
         """The key of the scenario that it is about, if it is about one; what was looked up for an ``unknown_name``."""
         self.value = value
         """The value given."""
         self.allowed = allowed
-        """What is allowed: names, a range, or what is wrong with the shape."""
+        """Allowed values: names, a range, or the fault of the shape."""
 
     @property
     def problem(self) -> Problem:
@@ -165,7 +165,7 @@ class RunError(FairlaneError, RuntimeError):
     def __init__(self, message: str, *, slug: str = "run", cycle: Sequence[Mapping[str, Any]] = ()) -> None:
         super().__init__(message)
         self.slug = slug
-        """Which kind: ``stuck``, ``collective_mismatch``, ``program``, ``source``, ``too_many_messages``, ``deadlock``
+        """Its kind: ``stuck``, ``collective_mismatch``, ``program``, ``source``, ``too_many_messages``, ``deadlock``
         or ``law``."""
         self.cycle = tuple(cycle)
         """Of a deadlock the lanes that wait for each other: ``link``, ``name``, ``lane``, ``vl``, ``packets`` and the
@@ -205,7 +205,7 @@ class ResultsError(FairlaneError, ValueError):
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """What goes wrong with a file's disk or folder is a ``ResultsError`` that names it."""
+    """Turn errors of a file's disk or folder into a ``ResultsError`` that names it."""
     from polars.exceptions import PolarsError
 
     try:

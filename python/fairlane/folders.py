@@ -23,7 +23,7 @@ __all__ = ["Loaded", "load", "query"]
 
 
 Loaded = Run | StudyResults | Saturation | ReproductionResults | RobustnessResults | ScheduleResults | Gpcnet | Cables
-"""What a folder may hold."""
+"""Results that a folder may hold."""
 _LOADS: Mapping[str, Callable[[Path], Loaded]] = {
     STUDY_META: StudyResults.load,
     REPRODUCTION_META: ReproductionResults.load,

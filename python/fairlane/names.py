@@ -40,7 +40,7 @@ KINDS = (*SIMULATOR, "collectives", *REGISTRIES)
 
 
 def entries_of(kind: str) -> "Mapping[str, Entry]":
-    """What there is of a kind, by name."""
+    """Return the entries of a kind, by name."""
     from fairlane.inputs.parameters import Entry, collectives, entries
 
     if kind == "collectives":
@@ -66,7 +66,7 @@ def entries_of(kind: str) -> "Mapping[str, Entry]":
 
 
 def entry_of(kind: str, name: str) -> "Entry":
-    """What there is by one name, also ``file.py:Name``. Raises ``ScenarioError`` if there is nothing."""
+    """Return the entry of a name, also ``file.py:Name``. Raises ``ScenarioError`` if there is none."""
     from fairlane.inputs.problems import refusing
 
     known = entries_of(kind)

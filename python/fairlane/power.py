@@ -72,7 +72,7 @@ def stretch(frequency: float, memory_bound: float) -> float:
 
 @dataclass(frozen=True)
 class Pace:
-    """How much longer a job's computations take on its sockets than at full frequency."""
+    """Factors of a job's computations on its sockets against full frequency."""
 
     frequencies: tuple[float, ...]
     """Relative frequency of each rank."""
@@ -161,7 +161,7 @@ class PowerTable(Table):
         return self
 
     def problem_with(self, cap: int | None) -> Problem | None:
-        """What is wrong with a cap, if something is: a socket cannot be held at idle power or below."""
+        """Return the fault of a cap, if there is one: a socket cannot be held at idle power or below."""
         if cap is None or cap > self.idle:
             return None
         idle = POWER.format(self.idle)

@@ -58,18 +58,18 @@ Small messages (``eager``, ``collective_eager``) go with control messages, as bo
 
 @dataclass(frozen=True)
 class JobShare:
-    """What a QoS strategy may know of a job."""
+    """Job as a QoS strategy sees it."""
 
     name: str
     hosts: int
-    """How many hosts it has."""
+    """Number of its hosts."""
     classes: tuple[str, ...] = ()
     """Names of the traffic classes that select messages of it, in the order of the scenario."""
 
 
 @dataclass(frozen=True)
 class Expansion:
-    """What a QoS strategy expands to, as keys of a scenario."""
+    """Keys of a scenario that a QoS strategy expands to."""
 
     sl2vl: Sequence[int]
     """Virtual lane of each service level that it uses."""

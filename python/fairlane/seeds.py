@@ -17,20 +17,20 @@ LARGEST_SEED = 2**64 - 1
 
 
 class Purpose(IntEnum):
-    """What random numbers are drawn for. A number, once given, is kept: it is part of every seed's meaning."""
+    """Uses of random numbers. A number, once given, is kept: it is part of every seed's meaning."""
 
     PLACEMENT = 1
-    """Which hosts a job gets."""
+    """Hosts of a job."""
     COMPUTE = 2
-    """How compute time is divided among a job's ranks."""
+    """Division of compute time among a job's ranks."""
     PATTERN = 3
     """Communication patterns."""
     VARIANT = 4
     """Variations between two runs of one application."""
     SNAPSHOT = 5
-    """Which jobs are on a machine at a snapshot that is simulated."""
+    """Jobs on a machine at a snapshot that is simulated."""
     RAILS = 6
-    """Which of its host's adapters a process opens."""
+    """Adapter of its host that a process opens."""
     SOCKETS = 7
     """Variability of the sockets of a machine."""
     BACKGROUND = 8
@@ -40,7 +40,7 @@ class Purpose(IntEnum):
     FAILURES = 11
     """Pairs of cables or switches that fail."""
     START = 12
-    """When a job starts."""
+    """Start of a job."""
 
 
 def stream(seed: int, purpose: Purpose, *indices: int) -> "numpy.random.Generator":

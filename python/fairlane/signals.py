@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 HANG_S = 1800.0
-"""How long a program may take that takes a second on a machine with nothing else to do, s."""
+"""Limit for a program that takes a second on a machine with nothing else to do, s."""
 
 
 @contextmanager

@@ -62,7 +62,7 @@ class Simulation:
 
     @property
     def scenario(self) -> Resolved:
-        """What is simulated, with everything decided."""
+        """The resolved scenario."""
         return self._resolved
 
     @property
@@ -89,7 +89,7 @@ class Simulation:
         return self._core.packet_hops
 
     def totals(self) -> dict[str, int]:
-        """What the network as a whole has carried so far, all jobs together.
+        """Totals of the network so far, all jobs together.
 
         ``packet_hops``, as the property of that name; ``messages_injected`` and ``messages_delivered``, and their
         payload ``bytes_injected`` and ``bytes_delivered``; ``packets_lost``, each time that they were, and
@@ -317,7 +317,7 @@ class Simulation:
         return derive.failures(derive.labels_of(self._resolved), measured, (), self._links.hosts)
 
     def sweeps(self) -> "pl.DataFrame":
-        """When routes were recomputed so far, with which routing and why, and the hosts that were cut off."""
+        """Return the recomputations of routes so far: time, routing, reason, and the hosts that were cut off."""
         from fairlane.engine.tables import frame
         from fairlane.results import derive
 
@@ -333,7 +333,7 @@ class Simulation:
         return other
 
     def result(self) -> "Run":
-        """What was measured so far, as a run in memory.
+        """Return the measurements so far, as a run in memory.
 
         There are no isolated runs, so ``w`` is null, and no samples of ports nor counters of iterations.
         """

@@ -215,5 +215,5 @@ class SlurmJob:
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> Self:
-        """From ``written``."""
+        """Read what ``written`` has made."""
         return cls(**{**data, "nodes": tuple(data["nodes"])})

@@ -31,7 +31,7 @@ class Completion:
     handle: int
     """The number that ``Simulation.send`` returned."""
     time: int
-    """When the receive was complete, its CPU overhead included."""
+    """Time at which the receive was complete, its CPU overhead included."""
     job: str
     """The job that both ranks are of."""
     source: int
@@ -43,7 +43,7 @@ class Completion:
     tag: int
     """Its tag."""
     sent: int
-    """When it was sent."""
+    """Time at which it was sent."""
 
 
 @dataclass
@@ -51,7 +51,7 @@ class Messages:
     """The messages of a simulation that are not complete, by handle."""
 
     handles: int = 0
-    """How many have been sent."""
+    """Number of messages sent."""
     _sent: dict[int, Completion] = field(default_factory=dict)
 
     def add(self, message: Completion) -> None:

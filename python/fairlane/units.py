@@ -48,7 +48,7 @@ def whole_number(digits: str) -> int:
 
 
 ITERATION_RANGES = "FIRST..LAST, FIRST.., ..LAST, ONE"
-"""How a range of iterations is written."""
+"""Forms of a range of iterations."""
 
 
 def iteration_range(text: str) -> tuple[int | None, int | None] | None:
@@ -102,7 +102,7 @@ class Kind:
     steps: tuple[tuple[int, str], ...]
     """Units from large to small, each with its size in base units; the last is the base unit."""
     decimals: int = 0
-    """How many decimals ``format`` may show."""
+    """Greatest number of decimals of ``format``."""
 
     def parse(self, given: object) -> int:
         """``given`` in base units.
@@ -128,7 +128,7 @@ class Kind:
         return int(amount)
 
     def _factor(self, unit: str, amount: str) -> Fraction:
-        """How many base units one ``unit`` is."""
+        """Return the number of base units of one ``unit``."""
         if not unit:
             if Fraction(amount) == 0:
                 return Fraction(1)
@@ -205,7 +205,7 @@ else:
 
 
 def _field(kind: Kind) -> tuple[Any, ...]:
-    """How a model's field reads and writes a quantity, with its schema for editors."""
+    """Return the annotations by which a model's field reads and writes a quantity, with its schema for editors."""
     quantity = {"type": "string", "pattern": r"^\s*[+-]?[\d.]+([eE][+-]?\d+)?\s*\S.*$"}
     schema = {"anyOf": [quantity, {"const": 0}], "examples": [kind.example.strip('"')]}
     return BeforeValidator(kind.parse), PlainSerializer(kind.format), WithJsonSchema(schema)

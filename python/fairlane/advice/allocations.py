@@ -24,7 +24,7 @@ _SHOWN = 10  # problems of a file that are named
 
 @dataclass(frozen=True)
 class NodeMap:
-    """Where the nodes of a cluster are, in the order of the fabric's hosts: leaf by leaf, cell by cell."""
+    """The nodes of a cluster in the order of the fabric's hosts: leaf by leaf, cell by cell."""
 
     file: Path
     cells: dict[str, dict[str, list[str]]]
@@ -123,7 +123,7 @@ def _names(text: str) -> Iterator[str]:
 
 
 def _wrong(job: Allocation, hosts: str | None, nodes: NodeMap) -> Iterator[Problem]:
-    """What is wrong with a job; one without any node of the map is not."""
+    """Yield the problems of a job; one without any node of the map has none."""
     unknown = [name for name in job.nodes if name not in nodes.hosts]
     count = str(len(job.nodes))
     if not job.job:

@@ -37,13 +37,13 @@ class Check:
 
     length: str
     seeds: int
-    """How many seeds each had, none of which the advice was based on."""
+    """Seeds of each alternative; the advice was based on none of them."""
     rank: int
     """Place of the advised alternative, 1 for the best."""
     regret: float
-    """How much longer an iteration takes with it than with the best; infinite where it has too few iterations."""
+    """Time per iteration beyond that of the best alternative, relative; infinite where it has too few iterations."""
     random_regret: float
-    """How much longer it takes with an alternative chosen uniformly at random; the mean."""
+    """The same for an alternative chosen uniformly at random; the mean."""
     coverage: float
     """The share of these run times within the interval that was given for their alternative."""
     table: pl.DataFrame
@@ -99,12 +99,12 @@ class Advice:
     runs: pl.DataFrame
     """A row for each simulation of the application, as ``learn`` takes them."""
     folder: Path
-    """Where the simulations are."""
+    """Folder of the simulations."""
     checked: Check | None = None
     """The check of the advice, if that was asked for."""
 
     def repeated(self) -> list[str]:
-        """That simulations of an alternative repeat another one, in a sentence; nothing if none does."""
+        """Say which simulations of an alternative repeat another one; nothing if none does."""
         return notes.repeated(self.runs, (*_KEYS, "digest"), ["seeds"], "simulation")
 
 

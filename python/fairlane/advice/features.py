@@ -259,7 +259,7 @@ def _number(value: object) -> float:
 
 
 def progress(marks: pl.DataFrame, ranks: int) -> dict[str, list[float]]:
-    """When each iteration that all ranks have marked was: ``last`` by the slowest rank, ``mean`` over all, ps."""
+    """Return the times of each iteration that all ranks have marked: ``last`` by the slowest, ``mean`` over all, ps."""
     whole = (
         marks.group_by("iteration")
         .agg(pl.len().alias("count"), pl.col("at").max().alias("last"), pl.col("at").mean().alias("mean"))

@@ -35,7 +35,7 @@ MARGINS = {"application", "condition"}
 CONDITION = ("case", "co_scheduled", "rails", "link_share", "cap_w", "placement")
 """Columns that identify a condition."""
 CASE = ("case", "application", "co_scheduled", "cap_w")
-"""What an application cannot choose."""
+"""Columns that an application cannot choose."""
 FOLDS = 5
 TREES, DEPTH, RATE, MIN_LEAF = 60, 3, 0.12, 3
 """Trees, their depth, the learning rate, and the fewest runs of a leaf; never tuned."""
@@ -68,7 +68,7 @@ class RunTimeModel(FittedModel):
     data: str
     """Digest of the table that it was fitted to."""
     runs: int
-    """How many runs that had."""
+    """Number of runs that had it."""
     features: list[str]
     """Names of the features, in order."""
     quantiles: dict[str, TreeSum]
@@ -171,7 +171,7 @@ class _Runs:
         return found
 
     def margin(self) -> float:
-        """What the ends of an interval are moved apart by for runs of other groups: Romano et al., equation 8."""
+        """Return the margin of intervals for runs of other groups, in logarithms: Romano et al., equation 8."""
 
         def scores(out: Bools) -> Floats:
             low, _, high = _in_order(self.part(~out).fit(), self.rows[out])

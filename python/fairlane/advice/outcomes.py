@@ -25,7 +25,7 @@ from fairlane.tasks.task import Task
 
 SIMULATE = "fairlane.advice.features:simulate"
 UNCAPPED_W = 115.0
-"""What the table has where nothing caps a job: the greatest power of a socket of the Catalyst study."""
+"""Power in the table where nothing caps a job: the greatest of a socket of the Catalyst study, W."""
 MS = 1e-9
 """Milliseconds in a picosecond."""
 
@@ -127,7 +127,7 @@ def _co_run_row(
 
 
 def _marks(question: Question, answers: Sequence[Mapping[str, Any]]) -> int | None:
-    """How many marks all simulations of a trace have that have two at least; iterations of a workload are alike."""
+    """Return the number of marks that all simulations of a trace with two or more have; None for a workload."""
     if question.scenario.jobs[question.at].trace is None:
         return None
     counts = [len(row["last"]) for one in answers for row in one["jobs"] if row["job"] == question.name]
@@ -262,7 +262,7 @@ def predict(question: Question, model: RunTimeModel, executor: Executor) -> Rank
 
 
 def _stretch(question: Question, point: Point) -> float:
-    """How many times as long the application computes under its cap; the mean over its ranks."""
+    """Return the factor by which the cap of an application stretches its computation; the mean over its ranks."""
     job, asked = point.decided.jobs[question.number], question.scenario.jobs[question.at]
     if job.power is None:
         return 1.0

@@ -1,4 +1,4 @@
-"""Which jobs share cables on a Dragonfly+, whom they are likely to slow down, what a move would change: an estimate.
+"""Estimate which jobs share cables on a Dragonfly+, whom they are likely to slow down, and what a move would change.
 
 Every node sends a given share of its bandwidth, in equal parts to all other nodes of its job, on minimal paths.
 Adaptive routing is taken to spread packets evenly over parallel cables: those from a leaf to the spines, back, and
@@ -89,7 +89,7 @@ class Bundles:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a job suffers, or what one job adds to it."""
+    """Contention that a job suffers, or that one job adds to it."""
 
     slowdown: float
     """Communication time by that on free cables; of a pair, by that without the other job."""
@@ -116,7 +116,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Move:
-    """What the victim of a pair would suffer from its aggressor elsewhere."""
+    """Contention of the victim of a pair with its aggressor elsewhere."""
 
     pair: Pair
     own_level: Estimate
@@ -126,7 +126,7 @@ class Move:
     elsewhere: Estimate | None
     """There, from the same aggressor."""
     all_before: Estimate
-    """What the victim suffers from all jobs."""
+    """Contention of the victim from all jobs."""
     all_after: Estimate | None
     """There."""
 
@@ -146,13 +146,13 @@ class Sharing:
         self.total = self.used.sum(axis=0)
 
     def _share(self, used: Floats, hosts: Sequence[int]) -> Floats:
-        """How many times the messages of a job take each bundle, on average."""
+        """Return the messages of a job on each bundle, on average per message."""
         sent = self.load * self.bundles.rates[list(hosts)].sum()
         shares: Floats = used * self._capacity / sent
         return shares
 
     def estimate(self, used: Floats, hosts: Sequence[int], total: Floats) -> Estimate:
-        """What a job with this utilisation suffers where all jobs together have ``total``."""
+        """Estimate the contention of a job with this utilisation where all jobs together have ``total``."""
         at = used > 0
         return Estimate(_slowdown(total[at]), float(self._share(used, hosts)[at] @ _queue(total[at])))
 
@@ -184,7 +184,7 @@ class Sharing:
             yield Pair(self.names[victim], self.names[other], kinds, name, busy, part, harm)
 
     def move(self, pair: Pair) -> Move:
-        """What a service level of its own, or the best place among free nodes, does for the victim of a pair."""
+        """Return the effect on the victim of a service level of its own, or of the best place among free nodes."""
         victim, other = self.names.index(pair.victim), self.names.index(pair.aggressor)
         hosts, used = self.jobs[pair.victim], self.used[victim]
         now = self.estimate(used, hosts, self.total)

@@ -89,7 +89,7 @@ class Agent(Watch):
         return None
 
     def _wait(self) -> float:
-        """How long a change has to wait, s."""
+        """Return the time until the next change is allowed, s."""
         limit, now, elapsed = self._config.policy.changes_per_minute, time.time(), time.monotonic()
         written = self._journal.changes_since(self._backend.name, now - WINDOW_S)
         # What seems to be in the future, after a clock was set back, was made when it was first seen.
@@ -103,7 +103,7 @@ class Agent(Watch):
         return wait
 
     def _plan(self, jobs: Mapping[str, SlurmJob], before: Settings) -> Plan:
-        """What to do: levels of jobs that have ended go first, without a prediction."""
+        """Plan the next settings: levels of jobs that have ended go first, without a prediction."""
         kept = self._still_valid(jobs, before)
         if kept != before:
             gone = [setting.job for setting in before if setting not in kept]
@@ -121,7 +121,7 @@ class Agent(Watch):
         return Plan("change", self._with(before, decision.chosen.candidate, jobs), reason, decision.chosen)
 
     def _decided(self, jobs: list[TwinJob], settings: Settings) -> Decision:
-        """What the predictions for these jobs speak for."""
+        """Predict candidates for these jobs, and decide."""
         if not jobs:
             return Decision(None, "no job runs that can be simulated")
         try:

@@ -54,7 +54,7 @@ class ApplyConfig(Table):
     hosts: str
     """Slurm's node names of all hosts of the fabric, as a list."""
     backend: BackendField
-    """What carries levels to the network (see ``fairlane list backends``)."""
+    """Backend that carries levels to the network (see ``fairlane list backends``)."""
     _names: tuple[str, ...] = PrivateAttr(())
 
     @model_validator(mode="after")

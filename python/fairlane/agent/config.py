@@ -36,7 +36,7 @@ MS, SECOND = 10**9, 10**12  # in picoseconds
 
 
 class SlurmTable(Table):
-    """How the agent learns of jobs."""
+    """Source of the running jobs."""
 
     socket: FilePath
     """Path of the local socket on which prolog and epilog report jobs (``fairlane agent notify``). Only its owner may
@@ -46,9 +46,9 @@ class SlurmTable(Table):
     squeue: list[str] = Field(default=["squeue", "--json"], min_length=1)
     """Command that prints all jobs as ``squeue --json`` of Slurm 22.05 or later does."""
     timeout: Duration = Field(default=60 * SECOND, gt=0)
-    """How long that command may take."""
+    """Time limit of that command."""
     poll: Duration = Field(default=30 * SECOND, gt=0)
-    """How often the jobs are compared with what it prints."""
+    """Interval between two comparisons of the jobs with its output."""
     hosts: dict[str, str] = Field(default_factory=dict)
     """Host of the fabric by node of Slurm, where they have different names; both may be lists of the same length, as
     ``"n[1-4]" = "host[0-3]"``."""
@@ -72,7 +72,7 @@ class SlurmTable(Table):
 
 
 class Profile(Table):
-    """What jobs of some kind do on the network. The first profile whose patterns fit a job counts.
+    """Traffic of jobs of one kind. The first profile whose patterns fit a job counts.
 
     Patterns are those of a shell: ``*``, ``?`` and ``[abc]``.
     """
@@ -86,7 +86,7 @@ class Profile(Table):
     user: str = "*"
     """Pattern of its user's name."""
     workload: WorkloadField | None = None
-    """What its ranks do: a workload's name, or a table with name and parameters."""
+    """Program of its ranks: a workload's name, or a table with name and parameters."""
     trace: Annotated[
         Written[Trace | None], BeforeValidator(lambda given: {"path": given} if isinstance(given, str) else given)
     ] = None
@@ -114,7 +114,7 @@ class Profile(Table):
 
 
 class PolicyTable(Table):
-    """What the agent may do, and when it does so."""
+    """Limits of the agent's decisions."""
 
     levels: list[Level] = Field(min_length=1, max_length=MAX_LEVELS)
     """Service levels that jobs may be given, besides ``qos.default``."""
@@ -133,7 +133,7 @@ class PolicyTable(Table):
 
 
 class ProgressTable(Table):
-    """How the progress of processes is read, which they mark by ``libfairlane-progress``."""
+    """Source of the progress of processes, which they mark by ``libfairlane-progress``."""
 
     period: Duration = Field(default=10 * SECOND, gt=0)
     """Time between two readings, and between two decisions of the controller."""
@@ -152,7 +152,7 @@ def _controller_of(given: Any) -> Any:
 
 
 class TwinTable(Table):
-    """How the digital twin is simulated."""
+    """Simulations of the digital twin."""
 
     warm_up: Duration = Field(default=2 * MS, gt=0)
     """Simulated time before anything is compared. Jobs begin at random in its first half, because the twin does not
@@ -184,20 +184,20 @@ class AgentConfig(Table):
     qos: Written[Qos] = Field(default_factory=Qos)
     """Service levels, virtual lanes and the arbiter of the real switches, as in scenarios."""
     slurm: Written[SlurmTable]
-    """How the agent learns of jobs."""
+    """Source of the running jobs."""
     controller: Annotated[Written[Controller | None], BeforeValidator(_controller_of)] = None
     """A controller in place of the twin, by its name or with parameters (see ``fairlane list controllers``): it learns
     the progress of processes, and sets levels by rank."""
     progress: Written[ProgressTable] = Field(default_factory=ProgressTable)
-    """How the agent reads the progress of processes, for a controller."""
+    """Source of the progress of processes, for a controller."""
     profile: Written[list[Profile]] = Field(default_factory=list)
-    """What jobs do on the network; needed without a controller."""
+    """Traffic of the jobs; needed without a controller."""
     policy: Written[PolicyTable] = Field(default_factory=lambda: PolicyTable.model_construct(levels=[]))
-    """What the agent may do; needed without a controller."""
+    """Limits of the agent's decisions; needed without a controller."""
     twin: Written[TwinTable] = Field(default_factory=TwinTable)
-    """How the digital twin is simulated."""
+    """Simulations of the digital twin."""
     backend: BackendField = Field(default_factory=DryRun)
-    """What carries settings to the network with ``--apply`` (see ``fairlane list backends``)."""
+    """Backend that carries settings to the network with ``--apply`` (see ``fairlane list backends``)."""
 
     _document: Document = PrivateAttr(default_factory=lambda: current_document.get())  # noqa: PLW0108 - it has overloads
 
@@ -217,7 +217,7 @@ class AgentConfig(Table):
         return self.policy.levels if self.controller is None else range(1, self.controller.service_levels)
 
     def _unsuited(self) -> Iterator[Problem]:
-        """What does not fit whether there is a controller."""
+        """Yield the keys that do not go together with a controller, or without one."""
         controller = self.controller
         if controller is None:
             for key, allowed in (("profile", "a table for each kind of jobs"), ("policy", "a table with levels")):

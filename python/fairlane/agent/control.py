@@ -39,13 +39,13 @@ class Period:
 
     number: int
     state: str
-    """What the controller did in it."""
+    """State of the controller in it."""
     accepted: bool
     """Whether it adopted a configuration after it."""
     settings: Settings
-    """What was in force."""
+    """Settings in force."""
     work: Work
-    """What the jobs did."""
+    """Work of the jobs."""
     read_s: float
     """Time for reading the progress, s."""
     change_s: float
@@ -212,7 +212,7 @@ class Steered(Watch):
         return self._before.positions[job].then(marks, marked, at)
 
     def _work(self, before: _Reading, now: _Reading) -> Work:
-        """What the jobs did that were there at both readings, per period of the configured length."""
+        """Return the work of the jobs that were there at both readings, per period of the configured length."""
         jobs, lengths = {}, []
         for job, units in now.units.items():
             if not _same(job, units, before, now.processes):

@@ -23,7 +23,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a candidate is predicted to change, against the settings in force. Changes are relative: +0.1 is 10% more.
+    """Predicted changes by a candidate against the settings in force. Changes are relative: +0.1 is 10% more.
 
     Of a job with iterations the change is that of its throughput; of a load from counters it is that of the inverse of
     its messages' mean latency.
@@ -40,7 +40,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Decision:
-    """What to do, and why."""
+    """A candidate or none, and the reason."""
 
     chosen: Prediction | None
     """The change to make; None to change nothing."""
@@ -107,7 +107,7 @@ WINDOW_S = 60.0
 
 
 def wait_s(written: Sequence[float], now: float, most: int) -> float:
-    """How long the next change has to wait, s.
+    """Return the time until the next change is allowed, s.
 
     ``written`` has the instants of earlier changes in order, ``now`` the present one, both in s since 1970. Changes
     that seem to be in the future, after a clock was set back, count as if they were now.

@@ -40,7 +40,7 @@ class Setting:
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> Self:
-        """From ``written``."""
+        """Read a setting that ``written`` has made."""
         hosts = tuple(data["hosts"])
         return cls(str(data["job"]), int(data["level"]), hosts, data.get("rank"), data.get("weight"))
 

@@ -52,7 +52,7 @@ class Entry:
 
     id: int
     at: float
-    """When it was made, s since 1970."""
+    """Time of the decision, s since 1970."""
     backend: str
     """Name of the backend; ``dry_run`` without ``--apply``."""
     kind: str
@@ -70,11 +70,11 @@ class Entry:
     effects: Mapping[str, Estimate]
     """The predicted change of each job."""
     old: str | None
-    """What the backend needs to bring back the state before; None until it is known."""
+    """The backend's state before, for bringing it back; None until it is known."""
     written_at: float | None
-    """When writing began, s since 1970."""
+    """Time at which writing began, s since 1970."""
     error: str
-    """What went wrong, if anything did."""
+    """Error message, if anything went wrong."""
 
     def written(self) -> dict[str, Any]:
         """As JSON."""
@@ -189,7 +189,7 @@ class Journal:
         return entries[0].settings if entries else ()
 
     def changes_since(self, backend: str, at: float) -> list[float]:
-        """When changes were written, from an instant on, s since 1970, the first one first."""
+        """Return the times of changes from an instant on, s since 1970, the first one first."""
         query = "SELECT written_at FROM decisions WHERE backend = ? AND written_at > ? ORDER BY written_at"
         return [float(row[0]) for row in self._data.execute(query, (backend, at))]
 
@@ -214,7 +214,7 @@ class Journal:
         return _jobs(self._data)
 
     def doing(self, backend: str, words: str, *, start: bool = False) -> None:
-        """What the agent does now, for ``fairlane agent status``."""
+        """Keep a message on the agent's present work, for ``fairlane agent status``."""
         now = self._clock()
         query = "SELECT started FROM agent WHERE only = 1"
         row = self._data.execute(query).fetchone()
@@ -248,7 +248,7 @@ class _Transaction:
 
 @dataclass(frozen=True)
 class Status:
-    """What a journal says of its agent."""
+    """State of the agent according to its journal."""
 
     runs: bool
     """Whether an agent has the journal open now."""
@@ -257,7 +257,7 @@ class Status:
     started: float | None
     """s since 1970."""
     at: float | None
-    """When it said what it does."""
+    """Time of that message, s since 1970."""
     doing: str
     jobs: Mapping[str, SlurmJob]
     settings: Settings

@@ -39,7 +39,7 @@ class Unit:
     """A rank of a job; or all of its ranks on a host, if no level can be given to one of them alone."""
 
     endpoint: str
-    """What a level is given to: the host, or a rank's own name there (``Backend.endpoints``)."""
+    """Name that gets a level: the host, or a rank's own name there (``Backend.endpoints``)."""
     ranks: tuple[int, ...]
 
 

@@ -23,7 +23,7 @@ from fairlane.signals import HANG_S
 Key = tuple[str, int]
 """A job and a rank of it."""
 SSH = ("ssh", "{host}", "fairlane", "agent", "progress", "--interval", "0s", "--json")
-"""What reads the pages of another host."""
+"""Command that reads the pages of another host."""
 MOST_FILES = 16384
 """Files of a directory that are read; a user may make any number."""
 _MOST_BYTES = 1 << 26  # of an answer
@@ -40,7 +40,7 @@ class Progress:
     marks: float
     """Iterations, with the fraction of the current one."""
     at: float
-    """When it was read, s of the host's CLOCK_MONOTONIC."""
+    """Time of reading, s of the host's CLOCK_MONOTONIC."""
     marked: float | None
     """Time of the last mark, s of the same clock; None before the first."""
     pid: int
@@ -60,7 +60,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What a host's pages say at some time."""
+    """The pages of a host at some time."""
 
     host: str
     at: float
@@ -114,7 +114,7 @@ def gained(before: Snapshot, after: Snapshot) -> dict[Key, float]:
 
 
 def server(path: Path, directories: Sequence[Path] | None = None, group: str | None = None) -> LocalServer:
-    """What answers ``read(socket=path)``, for a ``with`` statement; as root, for the pages of all users."""
+    """Return a server that answers ``read(socket=path)``, for a ``with`` statement; root's serves the pages of all."""
 
     def answer(line: bytes) -> str:
         from pydantic_core import to_json
@@ -127,7 +127,7 @@ def server(path: Path, directories: Sequence[Path] | None = None, group: str | N
 
 
 def own_directories(environment: Mapping[str, str]) -> list[Path]:
-    """Where processes have their pages by default: of this user, or of all users for root."""
+    """Return the folders of pages by default: of this user, or of all users for root."""
     given = environment.get("FAIRLANE_PROGRESS_DIR")
     if os.geteuid() == 0:
         folders = [*Path("/dev/shm").glob("fairlane-[0-9]*"), *Path("/run/user").glob("*/fairlane")]
@@ -175,7 +175,7 @@ class _DeadError(Exception):
 
 
 def _pages(folder: int) -> Iterator[tuple[str, Progress | str]]:
-    """What each file of a directory says, or why it does not count. Other files are not mentioned."""
+    """Yield each file of a directory with its page, or the reason why it does not count. Other files are left out."""
     namespace = layout.pid_namespace()
     names = sorted(name for name in os.listdir(folder) if name.endswith(".progress"))
     for name in names[:MOST_FILES]:

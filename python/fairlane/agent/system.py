@@ -31,7 +31,7 @@ _MOST_SHOWN = 300  # characters of a program's error message
 
 
 def call(command: Sequence[str], timeout_s: float, error: type[FairlaneError], given: str | None = None) -> str:
-    """What a program prints to standard output; ``given`` is its standard input.
+    """Run a program with ``given`` as its standard input; return its standard output.
 
     Raises ``error`` with the command and the reason if it cannot be started, takes longer, or ends with a code other
     than 0.

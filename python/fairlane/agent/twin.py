@@ -54,7 +54,7 @@ class TwinJob:
 
 @dataclass(frozen=True)
 class _Seen:
-    """What was seen of one job in one fork, since the fork."""
+    """Work of one job in one fork, since the fork."""
 
     times: Milestones | None
     latency: float | None
@@ -144,7 +144,7 @@ class Twin:
         return changes[: self._config.policy.max_candidates]
 
     def predict(self, candidates: Sequence[Candidate], deadline: float = inf) -> list[Prediction]:
-        """What each candidate is predicted to change. Raises ``RunError`` if a simulation cannot go on.
+        """Predict the changes by each candidate. Raises ``RunError`` if a simulation cannot go on.
 
         After the deadline, of ``time.monotonic``, none is tried any more: there are predictions of the first ones only.
         """
@@ -227,7 +227,7 @@ class Twin:
         return {"name": "open_loop", "load": load, "message_size": f"{profile.message_size} B"}
 
     def _ahead(self, simulation: Simulation, candidate: Candidate | None) -> dict[str, _Seen]:
-        """What each job does from here on, with a candidate's change."""
+        """Return the work of each job from here on, with a candidate's change."""
         fork = simulation.fork()
         before = _latencies(fork)
         if candidate is not None:

@@ -27,7 +27,7 @@ from fairlane.slurm import SlurmJob
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be done, before it is written down."""
+    """A change that is to be carried out, before it is written down."""
 
     kind: str
     settings: Settings

@@ -42,16 +42,16 @@ class Again:
     job: str
     view: View
     files: Path | None = None
-    """What paths in the scenario are relative to; None for the run's folder or, where they are not there, this one."""
+    """Folder of relative paths of the scenario; None for the run's folder or, where they are not there, this one."""
     progress: bool = False
     """Whether to show progress on standard error."""
     allow_code: bool = False
     """Whether code that the scenario names may run; never that in a folder of results."""
 
     NARROWER = "record a shorter stretch with observe.record in the scenario"
-    """How to ask for less, if a stretch is too long."""
+    """Ways to ask for less, if a stretch is too long."""
     PREFIX = ""
-    """What the names of its files in the run's folder begin with."""
+    """Prefix of its files in the run's folder."""
 
     @property
     def number(self) -> int:
@@ -71,7 +71,7 @@ class Again:
         return self.run.folder
 
     def iterations(self) -> pl.DataFrame:
-        """When each rank of the job marked each iteration: kept by the run, by an analysis before, or found out now."""
+        """Return the marks of the job's ranks by iteration: of the run, of an analysis before, or simulated now."""
         kept = self._kept_by_the_run()
         if kept is not None:
             return kept
@@ -149,7 +149,7 @@ class Again:
         return replace(resolved, jobs=jobs)
 
     def _marked(self, engine: Engine) -> pl.DataFrame:
-        """When each rank of the job marked each iteration in a simulation."""
+        """Return the marks of the job's ranks by iteration in a simulation."""
         every = derive.iterations(derive.labels_of(self._resolved), marks(engine))
         return every.filter(pl.col("name") == self.job)
 
@@ -260,7 +260,7 @@ def recorded(engine: Engine) -> dict[str, pl.DataFrame]:
 
 
 def _tables(folder: Path, names: Sequence[str]) -> dict[str, pl.DataFrame]:
-    """What an analysis has kept. Raises ``ResultsError`` if it has changed since."""
+    """Read the tables that an analysis has kept. Raises ``ResultsError`` if they have changed since."""
     try:
         sealed = Sealed.open(folder, "analysis", SCHEMA_VERSION)
         return read_tables(sealed, {name: ANALYSIS[name] for name in names})

@@ -119,7 +119,7 @@ def _rounds(job: str, chosen: Sequence[Span], records: Sequence[Record]) -> tupl
 
 
 def _threshold(records: Sequence[Record]) -> int:
-    """What is long in the isolated run, unless that is no quieter."""
+    """Return a threshold for long waits: from the isolated run, unless that is no quieter."""
     usual = quiet_wait(records[-1], 0.5)
     return min(quiet_wait(records[0]), usual) if len(records) > 1 else usual
 

@@ -64,7 +64,7 @@ def with_parts(waits: pl.DataFrame) -> pl.DataFrame:
 
 
 def quiet_wait(record: Record, quantile: float = QUIET) -> int:
-    """How long nearly all point-to-point waits of a quiet stretch are at most, ps: a threshold for delays elsewhere.
+    """Return a bound of nearly all point-to-point waits of a quiet stretch, ps: a threshold for delays elsewhere.
 
     With 0.5 it is their median, for a stretch that is not quiet. If all waits are in collectives, they count.
     """
@@ -97,7 +97,7 @@ def by_neighbour(delays: pl.DataFrame) -> pl.DataFrame:
 
 
 def confusion(delays: pl.DataFrame) -> pl.DataFrame:
-    """How often the inference is right, for ``wait_delays``: one row per ``inferred`` and ``truth``.
+    """Compare the inference with the truth, for ``wait_delays``: one row per ``inferred`` and ``truth``.
 
     ``count`` counts delays by their greater part. ``time_ps`` is exact: of a delay that is held for a late partner,
     its part until the partner's call is right and the rest is wrong. ``right`` says which rows are.

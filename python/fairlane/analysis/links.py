@@ -35,10 +35,10 @@ def link_flits(record: Record, links: pl.DataFrame) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class Trend:
-    """How something goes with flits; None where there are too few points."""
+    """Dependence of a time on flits; None where there are too few points."""
 
     low_p95: float | None
-    """What 95% of those in the lowest quarter of flits stay below, ps."""
+    """95th percentile in the lowest quarter of flits, ps."""
     high_p95: float | None
     """The same in the highest quarter."""
     pearson: float | None
@@ -64,9 +64,9 @@ class FlitsAgainstWaits:
     points: pl.DataFrame
     """One row per pair or message: its ranks, ``neighbour``, ``flits``, ``wait_ps``, ``under_way_ps``."""
     waits: Trend
-    """How receivers' waits go with flits."""
+    """Dependence of receivers' waits on flits."""
     under_way: Trend
-    """How the times that messages were under way go with flits."""
+    """Dependence of the times under way of messages on flits."""
 
 
 def flits_against_waits(

@@ -1,4 +1,4 @@
-"""How near two hosts are in the fabric, by types of its topology: one small function for each family.
+"""Distance of two hosts by types of the fabric's topology: one small function for each family.
 
 | family | types, from near to far |
 |---|---|
@@ -58,7 +58,7 @@ def neighbour_types(fabric: Fabric, hosts: Sequence[int], pairs: pl.DataFrame) -
 
 
 def groups_spanned(fabric: Fabric, hosts: Sequence[int]) -> int | None:
-    """How many groups of the fabric these hosts are in; None if it has no groups."""
+    """Count the groups of the fabric that these hosts are in; None if it has no groups."""
     if fabric.plan["kind"] != "groups":
         return None
     return len({fabric.leaf_of[host] // fabric.plan["switches"] for host in hosts})

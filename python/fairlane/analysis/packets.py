@@ -52,7 +52,7 @@ def by_link(packets: pl.DataFrame, links: pl.DataFrame) -> pl.DataFrame:
 
 
 def delayers(record: Record, packets: pl.DataFrame, links: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
-    """What delayed the packets of one message: ``link``, ``how`` (``AHEAD`` or ``NO_ROOM``), ``by``, ``queueing_ps``.
+    """Return the delays of a message's packets: ``link``, ``how`` (``AHEAD`` or ``NO_ROOM``), ``by``, ``queueing_ps``.
 
     ``by`` is a job's name, or ``OWN`` for packets of the message itself. Waiting before the record began is left out.
     ``packets`` are those of ``message_packets``, ``links`` the fabric's, ``names`` the jobs' by number.
@@ -73,7 +73,7 @@ def delayers(record: Record, packets: pl.DataFrame, links: pl.DataFrame, names: 
 
 
 def _at_link(record: Record, left: pl.DataFrame, waiting: pl.DataFrame, wires: pl.DataFrame) -> Iterator[_Row]:
-    """What the packets of the message waited for at one link."""
+    """Return the causes of the message's queueing at one link."""
     link = int(waiting["link"][0])
     until = waiting["time_ps"].to_numpy()
     since = np.maximum(until - waiting["queueing_ps"].to_numpy(), record.from_ps)
@@ -96,7 +96,7 @@ def _at_link(record: Record, left: pl.DataFrame, waiting: pl.DataFrame, wires: p
 
 
 def _busy(starts: NDArray[np.int64], spans: NDArray[np.int64], at: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How long, up to each instant, a link was busy with packets that start in this order and do not overlap."""
+    """Return the time, up to each instant, of a link with packets that start in this order without overlap."""
     upto = np.searchsorted(starts, at, side="left")
     total = np.concatenate([[0], np.cumsum(spans)])[upto]
     last = np.maximum(upto - 1, 0)

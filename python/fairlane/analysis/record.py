@@ -1,4 +1,4 @@
-"""What is analysed: the record of one job in a stretch of time, which stretches, and the fabric and hosts of the run.
+"""Records that are analysed: one job in a stretch of time, which stretches, and the fabric and hosts of the run.
 
 Iterations of a program differ: one may solve what another only smooths. So each is compared with the same iteration of
 the isolated run, and never with another.
@@ -26,17 +26,17 @@ class Span:
     """A stretch of a run."""
 
     name: str
-    """What it is called: "fastest", "slowest", "whole run"."""
+    """Its name: "fastest", "slowest", "whole run"."""
     iteration: int | None
     """The iteration, from 1; None if it is not one."""
     from_ps: int
-    """From when the first rank was in it."""
+    """Time at which the first rank was in it, ps."""
     to_ps: int
     """Until when the last rank was done with it."""
     seconds: float
-    """How long it took, s: from when the last rank was done with the one before; of a timed part, its time."""
+    """Its length, s: from when the last rank was done with the one before; of a timed part, its time."""
     round: int | None = None
-    """Which round of the iteration, from 1, if it is one."""
+    """Number of the round within the iteration, from 1, if it is one."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Record:
         )
 
     def cut(self, from_ps: int, to_ps: int) -> Self:
-        """What a record of a shorter stretch within this one would hold."""
+        """Return the record of a shorter stretch within this one."""
         ended = pl.coalesce("acknowledged_at_ps", pl.when("eager").then("received_at_ps"), pl.lit(to_ps))
         return type(self)(
             self.job,
@@ -100,7 +100,7 @@ class Record:
 
 
 def spans(iterations: pl.DataFrame, *, timed: bool) -> pl.DataFrame:
-    """When each iteration of a job was and how long it took: ``iteration``, ``from_ps``, ``to_ps``, ``seconds``.
+    """Return begin and length of each iteration of a job: ``iteration``, ``from_ps``, ``to_ps``, ``seconds``.
 
     ``seconds`` is its time as in ``iteration_times``; ``timed`` says whether the job's iterations have timed parts. An
     iteration, or its timed part, begins when the first rank begins it and ends when the last rank has marked it. The

@@ -1,4 +1,4 @@
-"""What an analysis found, table by table, and where the time of a job's ranks went."""
+"""Results of an analysis, table by table, with the parts of the time of a job's ranks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fairlane.analysis.walk import Walk
 from fairlane.results.run import Run
 
 PARTS = ("compute", "late partner", "network", "other MPI")
-"""What a rank's time consists of."""
+"""Parts of a rank's time."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Stretch:
     span: Span
     """Which."""
     record: Record
-    """What was recorded in it."""
+    """The record of it."""
     delays: pl.DataFrame
     """Its waits (``delays.wait_delays``)."""
     messages: pl.DataFrame
@@ -47,7 +47,7 @@ class Analysis:
     view: View
     """Fabric and hosts."""
     breakdown: pl.DataFrame
-    """Where each rank's time went (``breakdown``)."""
+    """Parts of each rank's time (``breakdown``)."""
     calls: pl.DataFrame
     """The MPI calls (``calls``)."""
     iterations: pl.DataFrame
@@ -58,7 +58,7 @@ class Analysis:
     threshold_ps: int
     """Waits up to this are no delays."""
     walk: Walk | None
-    """From the longest wait of the iteration looked at back to its cause; None if nothing waited."""
+    """The walk from the longest wait of the chosen iteration back to its cause; None if nothing waited."""
 
     def plot(self, figure: str = "walk") -> Any:
         """A figure (see ``views.analysis.PICTURES``) as a chart of Altair, which notebooks show.

@@ -22,7 +22,7 @@ from fairlane.analysis.record import Record
 from fairlane.errors import ResultsError
 
 Cause = Literal["slow message", "computing", "beginning"]
-"""Where a walk ended."""
+"""Cause at the end of a walk."""
 SHARE = 0.5
 """The part of the first wait that something has to explain for the walk to end there."""
 MAX_STEPS = 100_000
@@ -41,11 +41,11 @@ class Walk:
     which the message could be on its way, ``received_ps`` when it had come; ``under_way_ps`` from its origin to the end
     of the wait, and ``excess_ps``, without what its bytes take at the rate of a host's link."""
     cause: Cause
-    """What it ended at."""
+    """Cause at its end."""
     slow: int | None
     """The step whose message was slowest, beyond what its bytes take; None if the walk ended at a computing rank."""
     worked_ps: int
-    """How much longer the partner computed, if it ended there."""
+    """Time by which the partner computed longer, ps, if it ended there."""
     links: pl.DataFrame
     """The links of the slow message's packets and how long they waited at each (``packets.by_link``)."""
     delayers: pl.DataFrame
@@ -153,7 +153,7 @@ class _Backwards:
         return at if at >= low else None
 
     def _worked_longer(self, wait: dict[str, Any], step: dict[str, Any], before: int | None) -> int:
-        """How much longer the late partner worked since its last wait than the waiting rank since its own."""
+        """Return the work of the late partner since its last wait less that of the waiting rank since its own, ps."""
         mine = self._before(wait["rank"], wait["since_ps"])
         if before is None or mine is None or not wait["late_ps"] or step["origin_rank"] == wait["rank"]:
             return 0

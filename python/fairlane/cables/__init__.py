@@ -1,4 +1,4 @@
-"""Which cables and switches a fabric depends on: each fails in a fork of one simulation, and jobs are compared."""
+"""Find critical cables and switches of a fabric: each fails in a fork of one simulation, and jobs are compared."""
 
 from fairlane.cables.plan import Options, Part, Plan, prepared
 from fairlane.cables.results import Cables, opened, survey

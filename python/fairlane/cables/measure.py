@@ -24,12 +24,12 @@ MOST_TRUNKS = 2
 
 @dataclass(frozen=True)
 class State:
-    """What jobs have done in a simulation so far."""
+    """Work of the jobs in a simulation so far."""
 
     milestones: Mapping[int, Milestones]
     latency: Latency
     failed: Mapping[int, int]
-    """When jobs failed, ps."""
+    """Times at which jobs failed, ps."""
 
     @classmethod
     def of(cls, engine: _core.Simulation, resolved: Resolved) -> "State":
@@ -97,7 +97,7 @@ class Failure:
 
     @property
     def label(self) -> str:
-        """What it is, for people."""
+        """A name for people."""
         return f"{self.part.name}, seed {self.seed}"
 
     @property
@@ -145,7 +145,7 @@ class Failure:
 
 
 def jobs_of(trunk: Trunk, broken: State) -> list[dict[str, Any]]:
-    """What each job does after the failure, compared with the unbroken fork; background jobs are left out."""
+    """Compare each job after the failure with the unbroken fork; background jobs are left out."""
     rows = []
     for number, job in enumerate(trunk.resolved.jobs):
         if job.background:
@@ -194,7 +194,7 @@ def of_iterations(unbroken: Milestones, broken: Milestones, begin: int) -> dict[
 
 
 def _under_way(unbroken: Milestones, first: int, origin: int) -> float:
-    """How much of the iterations after ``first`` was done at ``origin``, the failure: before that, forks are one.
+    """Return the part of the iterations after ``first`` done at ``origin``, the failure: before that, forks are one.
 
     As a part of the time that the iteration under way takes without the failure.
     """
@@ -220,7 +220,7 @@ def _of_messages(job: int, before: State, unbroken: State, broken: State) -> dic
 
 
 def _mean(latency: Latency, job: int) -> tuple[int, float | None]:
-    """How many messages of a job were delivered, and their mean latency, s."""
+    """Return the number of delivered messages of a job, and their mean latency, s."""
     own = (pl.col("job") == job) & (pl.col("of") == "message")
     rows = summarize(latency.exact.filter(own), latency.histogram.filter(own), ("of",)).to_dicts()
     return (rows[0]["count"], rows[0]["mean"] * PS) if rows and rows[0]["count"] else (0, None)

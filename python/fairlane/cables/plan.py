@@ -1,4 +1,4 @@
-"""What is simulated: a scenario on several seeds, and the parts of its fabric that fail, one at a time or in pairs."""
+"""Plan of a survey: a scenario on several seeds, and the parts that fail, one at a time or in pairs."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,10 +26,10 @@ AT = 0.25
 
 @dataclass(frozen=True)
 class Options:
-    """What fails, and when."""
+    """Parts that fail, and the time of failure."""
 
     at: str | None = None
-    """When it fails; None for a quarter of the simulated time."""
+    """Time of failure; None for a quarter of the simulated time."""
     switches: bool = False
     """Whether switches fail, in place of cables."""
     hosts: bool = False
@@ -37,14 +37,14 @@ class Options:
     cables: Sequence[str] = ()
     """The cables that fail, by one direction of each; none for all."""
     pairs: int | None = None
-    """How many pairs fail, sampled uniformly at random; None for single parts."""
+    """Number of pairs that fail, sampled uniformly at random; None for single parts."""
     replicates: int = 3
-    """How many seeds."""
+    """Number of seeds."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """What fails at the same time: a cable or a switch, or two of them."""
+    """Parts that fail at the same time: a cable or a switch, or two of them."""
 
     kind: str
     """The kind of fault: ``link_down`` or ``switch_down``."""
@@ -71,7 +71,7 @@ class Plan:
     """Seeds of the replicates; placements are drawn with them."""
     parts: Sequence[Part]
     at: int
-    """When a part fails, ps."""
+    """Time of failure, ps."""
 
     @property
     def duration(self) -> int:
@@ -84,7 +84,7 @@ class Plan:
 
     @cached_property
     def workers(self) -> int:
-        """How many forks there are cores and memory for, besides the simulation that they come from."""
+        """Number of forks for which there are cores and memory, besides the simulation that they come from."""
         estimate = self.of(self.seeds[0]).resolve().estimate
         return affordable(estimate.memory if estimate else 0.0, self.scenario.memory)
 
@@ -97,7 +97,7 @@ class Plan:
                 engine.add_fault(fault)
 
     def described(self) -> Mapping[str, Any]:
-        """What the results depend on besides part and seed."""
+        """Settings that the results depend on besides part and seed."""
         return {
             "scenario": self.scenario.model_dump(mode="json", exclude_defaults=True, exclude={"seed"}),
             "at_ps": self.at,

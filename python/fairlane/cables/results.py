@@ -1,4 +1,4 @@
-"""What a survey of failures found: a row for each failure, seed and job, how critical each part is, and its folder."""
+"""Results of a survey of failures: a row for each failure, seed and job, how critical each part is, and its folder."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _OF_RUN: Schema = {
     "unbroken_digest": pl.String,
 }
 _SAME = ("part", "digest", "unbroken_digest")
-"""What runs have in common that are one replicate."""
+"""Columns that are equal in runs of one replicate."""
 _OF_JOB: Schema = {
     "name": pl.String,
     "measure": pl.String,
@@ -75,7 +75,7 @@ _SCHEMAS: Mapping[str, Schema] = {
 
 
 class _Stored(StoredMeta):
-    """What ``cables.json`` holds."""
+    """Content of ``cables.json``."""
 
     at_ps: int
     kind: str
@@ -85,7 +85,7 @@ class _Stored(StoredMeta):
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Cables(Measured):
-    """How much jobs suffer when each cable or switch fails."""
+    """Slowdowns of jobs when each cable or switch fails."""
 
     runs: pl.DataFrame
     """One row per part and seed: packets lost, the routing afterwards, hosts that are cut off."""
@@ -123,12 +123,12 @@ class Cables(Measured):
         return cls(runs=of_runs, jobs=of_jobs, slowdowns=slowdowns, ranking=ranking, meta=meta)
 
     def repeated(self) -> list[str]:
-        """That runs repeat another one of the same part, in a sentence; nothing if none does."""
+        """Say which runs repeat another one of the same part; nothing if none does."""
         return notes.repeated(self.runs, _SAME, ["seeds"])
 
     @property
     def alike(self) -> int:
-        """How many others cannot be distinguished from the first, where the slowdown decides the order."""
+        """Number of others that cannot be distinguished from the first, where the slowdown decides the order."""
         ranking = self.ranking
         if not ranking.height or any(ranking.row(0, named=True)[name] for name in (*_STATES, "hosts_cut_off")):
             return 0
@@ -137,7 +137,7 @@ class Cables(Measured):
 
     @property
     def what(self) -> str:
-        """What fails, in the singular: a cable, a switch, a pair of them."""
+        """Kind of part that fails, in the singular: a cable, a switch, a pair of them."""
         return self._of(1)
 
     @property

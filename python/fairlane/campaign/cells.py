@@ -42,7 +42,7 @@ class Cell:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What tells it from other cells."""
+        """Key that distinguishes it from other cells."""
         return tuple(getattr(self, name) for name in KEYS)
 
     @property
@@ -152,7 +152,7 @@ class Cells:
 
     @cached_property
     def measured(self) -> Mapping[tuple[Any, ...], Mapping[str, Estimate]]:
-        """What was measured, s, by the keys of the cells: the mean of repetitions. Only comparing and fitting ask."""
+        """Return the measured means, s, by the keys of the cells. Only comparing and fitting ask."""
         self._read(VALUES)  # it refuses a table without them
         estimates = {}
         for key, rows in self._rows.items():

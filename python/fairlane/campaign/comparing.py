@@ -30,9 +30,9 @@ class Bar:
     """The share of cells that meet it, or the rank correlation; None if no cell is asked."""
     wanted: float
     cells: int
-    """How many cells were asked."""
+    """Number of cells that it is asked of."""
     met: int | None = None
-    """How many of them meet it."""
+    """Number of them that meet it."""
 
     @property
     def holds(self) -> bool | None:
@@ -41,7 +41,7 @@ class Bar:
 
     @property
     def text(self) -> str:
-        """What was found, as text."""
+        """Its value as text."""
         if self.found is None:
             return "no cell"
         if self.met is None:
@@ -136,7 +136,7 @@ def _over(value: float | None, base: float | None) -> float | None:
 
 
 def verdict(measured: float | None, predicted: float | None, judging: Judging) -> str | None:
-    """What a predicted ratio of means is beside the measured one; None of an isolated run."""
+    """Judge a predicted ratio of means by the measured one; None of an isolated run."""
     if measured is None or predicted is None:
         return None
     if measured > judging.slow_above:

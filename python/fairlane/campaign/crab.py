@@ -42,7 +42,7 @@ _COMMAND = re.compile(r"SLURM command is: .*?--nodelist[ =](\S+) .*?/([A-Za-z0-9
 
 
 class _LeftOutError(Exception):
-    """What of a run is not a cell, in words."""
+    """Reason why a part of a run is not a cell."""
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ class CampaignParameter(Parameter):
 
 
 class Measure(Table):
-    """How long a cell is simulated, and how often."""
+    """Length and number of the simulations of a cell."""
 
     warm_up: int = Field(default=5, ge=0)
     """First iterations of the victim, which are not measured."""
@@ -109,7 +109,7 @@ class CampaignFile(Table):
     title: str = Field(min_length=1)
     """The machine, in a few words."""
     sources: list[str] = Field(min_length=1)
-    """Where the measured figures are from, with licences; shown wherever they are."""
+    """Sources of the measured figures, with licences; shown wherever the figures are."""
     scenario: str = "scenario.toml"
     """The model: a scenario without jobs."""
     measured: str
@@ -127,7 +127,7 @@ class CampaignFile(Table):
     aggressors: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """The workload of each aggressor, by its name in the measured table. The cell gives burst and pause."""
     measure: Measure = Field(default_factory=Measure)
-    """How long and how often a cell is simulated."""
+    """Length and number of the simulations of a cell."""
     judging: Judging = Field(default_factory=Judging)
     """Bars, and the cells that they apply to."""
     parameter: list[CampaignParameter] = Field(default_factory=list)

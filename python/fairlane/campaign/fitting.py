@@ -26,7 +26,7 @@ from fairlane.tasks.task import Task
 FITTED = "fitted.toml"
 """The file of fitted values, beside ``campaign.toml``."""
 ROUNDS = 6
-"""How many steps are tried; each simulates the cells once, and once more for each parameter."""
+"""Steps that are tried; each simulates the cells once, and once more for each parameter."""
 _STEP = 0.04  # of a range, by which each parameter is changed to see what it does
 _LOSS = 0.1  # logarithms of ratios beyond it count as they are, smaller ones by their square
 
@@ -148,7 +148,7 @@ def _within(place: float) -> float:
 
 
 def _place(parameter: CampaignParameter) -> float:
-    """Where the default is in its range, from 0 to 1."""
+    """Return the place of the default in its range, from 0 to 1."""
     if parameter.levels:
         return ([*parameter.levels].index(str(parameter.default)) + 0.5) / len(parameter.levels)
     (low, high), usual = parameter.ends, float(parameter.usual)

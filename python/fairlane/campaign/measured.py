@@ -47,12 +47,12 @@ class Run:
     placement: Sequence[tuple[str, str]] = ()
     """Job and node of each rank."""
     left_out: Sequence[str] = ()
-    """What was not measured, or not completely, in words."""
+    """Cells that were not measured, or not completely, with reasons."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What a folder of results has."""
+    """The measured cells of a folder of results."""
 
     measured: pl.DataFrame
     placements: pl.DataFrame

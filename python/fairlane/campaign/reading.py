@@ -27,7 +27,7 @@ _HOSTS = "# hosts:"
 
 
 class RunFile(Table):
-    """What a run was to measure: ``run.toml``."""
+    """Plan of a run: ``run.toml``."""
 
     run: str
     system: str

@@ -24,7 +24,7 @@ from fairlane.tasks.executor import Executor
 from fairlane.tasks.task import read
 
 POINTS = 32
-"""How many points there are by default."""
+"""Number of points by default."""
 TRIES = 8
 """So many times as many points are drawn at most, where values exclude each other."""
 
@@ -38,7 +38,7 @@ class Mapped:
     points: pl.DataFrame
     """A row for each point: its number and the values of the parameters."""
     failed: Sequence[str]
-    """What could not be simulated, and why."""
+    """Points that could not be simulated, with reasons."""
     excluded: Mapping[str, int] = field(default_factory=dict)
     """Points in whose place others were drawn: how many, by why their values exclude each other."""
 
@@ -67,7 +67,7 @@ class Mapped:
 
     @property
     def indices(self) -> pl.DataFrame:
-        """How much of the variance of a cell's predicted ratio each parameter explains by itself."""
+        """Return the share of the variance of a cell's predicted ratio that each parameter explains by itself."""
         names = [name for name in self.points.columns if name != "point"]
         rows = []
         for (cell,), of in self.found.filter(pl.col("point") > 0).group_by("cell", maintain_order=True):

@@ -1,4 +1,4 @@
-"""What measures a campaign on a user's machine: an MPI program, and for each number of nodes its cells and a script.
+"""Write the programs that measure a campaign: an MPI program, and for each number of nodes its cells and a script.
 
 The cells are those of the campaign's measured file, of which only the keys are read; or every victim with given sizes
 of its messages, isolated and beside every aggressor.
@@ -70,7 +70,7 @@ def arguments(workload: Any, size: int) -> str:
 
 @dataclass(frozen=True)
 class Campaign:
-    """What a campaign measures."""
+    """Cells that a campaign measures."""
 
     title: str
     system: str
@@ -81,7 +81,7 @@ class Campaign:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which cells of a campaign are measured; without sizes they are those of its measured file."""
+    """Choice of cells that are measured; without sizes they are those of the campaign's measured file."""
 
     nodes: Sequence[int] = ()
     """Numbers of nodes, half of them the victim's; of measured cells all by default."""
@@ -92,7 +92,7 @@ class Wanted:
 
 
 def wanted_of(nodes: str | None, sizes: str | None, bursts: str | None) -> Wanted:
-    """What the options ``--nodes``, ``--sizes`` and ``--bursts`` ask for. Raises ``ScenarioError``."""
+    """Read the options ``--nodes``, ``--sizes`` and ``--bursts``. Raises ``ScenarioError``."""
 
     def seconds(pair: str) -> tuple[float, float]:
         burst, pause = (DURATION.parse(part.strip()) / 10**12 for part in pair.split(":"))
@@ -181,7 +181,7 @@ def _product(file: CampaignFile, wanted: Wanted) -> Iterator[Cell]:
 
 @dataclass(frozen=True)
 class Options:
-    """How the cells are run, and for whom."""
+    """Options of the scripts: how the cells are run, and for whom."""
 
     system: str | None = None
     """Name of the machine in tables; by default the campaign's."""

@@ -87,7 +87,7 @@ class Model:
         self.cells.check_nodes(names)
 
     def task(self, cell: Cell, replicate: int) -> Task:
-        """What simulates a cell; the same digest for the same simulation."""
+        """Return the task that simulates a cell; the same digest for the same simulation."""
         measure = self.campaign.measure
         least, most = (measure.isolated,) * 2 if cell.isolated else (measure.least, measure.iterations)
         arguments = {"warm_up": measure.warm_up, "least": least, "most": most, "span": measure.span}
@@ -176,7 +176,7 @@ def table(rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
 
 
 def row_of(cell: Cell, answers: Sequence[Answer]) -> Mapping[str, Any]:
-    """What its simulations predict of a cell."""
+    """Predict a cell from the answers of its simulations."""
     distinct = list({answer["digest"]: answer for answer in answers}.values())
     times = [numpy.asarray(answer["times_s"]) for answer in distinct]
     iterations = sum(map(len, times))

@@ -107,7 +107,7 @@ def analyze(
 
 
 def _facts(result: Analysis) -> dict[str, Any]:
-    """What was found, for JSON."""
+    """Return the results as JSON."""
     walk = result.walk
     return {
         "scenario": result.run.meta.scenario,
@@ -127,7 +127,7 @@ def _facts(result: Analysis) -> dict[str, Any]:
 
 
 def _span(given: str) -> tuple[int | None, int | None]:
-    """What --iterations stands for."""
+    """Read the value of --iterations."""
     span = iteration_range(given)
     if span is None:
         raise refused("--iterations", "no range of iterations", given, ITERATION_RANGES)
@@ -220,7 +220,7 @@ def _written(timelines: Timelines, perfetto: Path | None, otf2: Path | None, por
 
 
 def _ranks(given: str) -> range:
-    """What 0..15, 3.., or 3 stand for."""
+    """Read ranges of ranks: 0..15, 3.., or 3."""
     first, last = iteration_range(given) or (None, None)
     if first is None:
         raise refused("--ranks", "no range of ranks", given, "FIRST..LAST, FIRST.., ONE")

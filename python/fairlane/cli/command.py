@@ -1,4 +1,4 @@
-"""What all commands have in common: the standard options, and how an answer becomes text, JSON or an exit code.
+"""Common parts of all commands: the standard options, and how an answer becomes text, JSON or an exit code.
 
 A command is a function of its arguments that returns an ``Answer``; it does not print. Every command has
 ``--help``/``-h``, ``--out``/``-o``, ``--json`` and ``--quiet``/``-q``; ``made`` adds those that the function does not
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class ExitCode(IntEnum):
-    """How a command ended."""
+    """Exit codes of commands."""
 
     DONE = 0
     RUN_FAILED = 1
@@ -56,7 +56,7 @@ _STANDARD: dict[str, tuple[Any, Any]] = {"as_json": (AsJson, False), "out": (Out
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command has found."""
+    """Result of a command."""
 
     data: Any = None  # for ``--json``; or a function that makes it
     text: "Iterable[Part]" = ()  # for people; made only if it is shown
@@ -102,7 +102,7 @@ def made(function: Callable[..., Any], name: str) -> Any:
 
 
 def completing(names: str, *arguments: str) -> Callable[[str], list[str]]:
-    """What a shell offers for an option or argument that takes a name: ``module:names``, a table or a function."""
+    """Complete an option or argument that takes a name: ``module:names``, a table or a function."""
 
     def complete(incomplete: str) -> list[str]:
         candidates = pkgutil.resolve_name(names)
@@ -123,7 +123,7 @@ def print_json(data: Any) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """What the serializer does not know: data frames and arrays."""
+    """Serialize data frames and arrays."""
     for convert in ("to_dicts", "tolist"):
         if hasattr(value, convert):
             return getattr(value, convert)()

@@ -1,4 +1,4 @@
-"""What is installed and what is missing: doctor."""
+"""Installed and missing programs: doctor."""
 
 import platform
 from dataclasses import asdict

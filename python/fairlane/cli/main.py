@@ -201,7 +201,7 @@ def _asking() -> AbstractContextManager[object]:
 
 
 def _failed(error: FairlaneError | OSError) -> int:
-    """What the system refuses is reported like wrong input, with its file; a full disk has a code of its own."""
+    """Report an error of the system like wrong input, with its file; a full disk has a code of its own."""
     message = str(error)
     if isinstance(error, OSError) and not isinstance(error, FairlaneError):
         message = f"{error.filename}: {error.strerror}" if error.filename else error.strerror or message

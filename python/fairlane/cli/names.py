@@ -1,4 +1,4 @@
-"""What there is to choose from: list, schema."""
+"""Names to choose from: list, schema."""
 
 import json
 from dataclasses import asdict

@@ -149,7 +149,7 @@ def reproduce(
 
 
 def _stored(folder: Path, *, resume: bool) -> int:
-    """How many cells a folder has. Raises ``ScenarioError`` if it is not for these."""
+    """Count the cells of a folder. Raises ``ScenarioError`` if it is not for these."""
     store = Store(folder)
     if (there := store.digests()) and not resume:
         raise refused("--out", "has cells already: --resume goes on with them", str(folder))

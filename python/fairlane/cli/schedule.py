@@ -280,6 +280,6 @@ def _draw(shown: View, out: Path) -> Path:
 
 
 def _text(view: Callable[[], View], claim: Iterable[str]) -> Iterator[Part]:
-    """What is shown; the view is not made where it is not."""
+    """Yield the parts of the text; the view is not made where it is not shown."""
     yield view()
     yield from claim

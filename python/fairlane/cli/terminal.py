@@ -27,7 +27,7 @@ Part = str | Text | Table | View
 
 
 def parts_of(view: View) -> Iterator[str | Text | Table]:
-    """What a view says."""
+    """Yield the parts of a view."""
     yield f"{view.headline}\n" if view.facts else view.headline
     yield from view.facts
     tables = [table for table in view.tables if not table.only_page]

@@ -51,7 +51,7 @@ def fit(scenario: "Scenario", controller: Controller) -> "Scenario":
 
 
 def _unsuitable(scenario: "Scenario", controller: Controller) -> Iterator[Problem]:
-    """What of the scenario does not suit the controller."""
+    """Yield the keys of the scenario that do not suit the controller."""
     qos, wanted = scenario.qos, controller.service_levels
     unsuited = f"does not suit the controller {controller.name}, which sets weights"
     if controller.gives_levels:
@@ -72,7 +72,7 @@ def _unsuitable(scenario: "Scenario", controller: Controller) -> Iterator[Proble
 
 
 def _taken(scenario: "Scenario", controller: str) -> Iterator[Problem]:
-    """What of the scenario uses a level other than 0."""
+    """Yield the keys of the scenario that use a level other than 0."""
     message = f"the controller {controller} gives out all levels but 0"
     if scenario.qos.default:
         yield Problem("qos.default", message, scenario.qos.default, "0")
@@ -228,7 +228,7 @@ class Counts:
         return Work((self._now - begin) * 1e-12, jobs)
 
     def _end(self, job: ResolvedJob, at: NDArray[numpy.intp]) -> float:
-        """When a job's programs ended or it was stopped, ps; for its ranks' rows."""
+        """Return the time at which a job's programs ended or it was stopped, ps; for its ranks' rows."""
         ended = int(self._ranks["finished_at"][at].max()) if self._ranks["finished"][at].all() else inf
         return ended if job.stop is None else min(ended, job.stop)
 

@@ -1,4 +1,4 @@
-"""How far processes are, with the position within an iteration: from counts of marks and times of the last ones.
+"""Progress of processes, with the position within an iteration: from counts of marks and times of the last ones.
 
 A mark says that an iteration is complete. Between two marks the position is estimated: an iteration takes as long as
 those between the last marks of two readings, and the position stays below the next mark until it comes. Differences of

@@ -20,7 +20,7 @@ Assignments = dict[Process | int, int]
 
 
 class State(StrEnum):
-    """What Algorithm 1 is doing."""
+    """States of Algorithm 1."""
 
     DEFAULT = "DEFAULT"
     RUNNING = "RUNNING"

@@ -70,7 +70,7 @@ class PortCounters:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What distinguishes it from the other ports of its source."""
+        """Key that distinguishes it from the other ports of its source."""
         address = self.guid if self.guid is not None else self.lid
         return (address, self.name, self.device or self.adapter, self.number)
 
@@ -86,7 +86,7 @@ class Reading:
 
     ports: list[PortCounters]
     note: str | None = None
-    """What of the file was skipped, if anything."""
+    """Note on the lines of the file that were skipped, if any."""
 
 
 def since(now: Iterable[PortCounters], before: Iterable[PortCounters], file: Path) -> list[PortCounters]:

@@ -1,4 +1,4 @@
-"""What the infiniband-diags print: ``perfquery -x``, ``ibqueryerrors --counters`` and ``--data``.
+"""Read the output of infiniband-diags: ``perfquery -x``, ``ibqueryerrors --counters`` and ``--data``.
 
 ``perfquery`` prints a heading for each port, then a line for each counter, padded by dots. Without ``-x`` it prints the
 counters of 32 bits, which stop at their largest value. With ``-a`` it prints their sums over all ports of a node as

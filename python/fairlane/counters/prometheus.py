@@ -71,7 +71,7 @@ _INFO = "infiniband_switch_info"
 
 @dataclass(frozen=True)
 class _Exporter:
-    """How an exporter labels a port, and the unit of its data."""
+    """Labels of a port by an exporter, and the unit of its data."""
 
     metrics: Mapping[str, str]
     node: str

@@ -38,7 +38,7 @@ class HotLink:
 
 @dataclass(frozen=True)
 class Allocation:
-    """Where a job is, and which adapters it uses."""
+    """Hosts of a job, and the adapters that it uses."""
 
     hosts: Sequence[int]
     """The host of each rank, or each host once."""

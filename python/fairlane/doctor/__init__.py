@@ -14,7 +14,7 @@ __all__ = ["Check", "Section", "Status", "examine", "is_good"]
 
 
 class Status(StrEnum):
-    """How a check ended."""
+    """Outcomes of a check."""
 
     OK = "ok"
     """Everything that is needed is there."""
@@ -31,15 +31,15 @@ class Check:
     """One thing that was looked at."""
 
     name: str
-    """What was looked at, as ``Python`` or ``opensm``."""
+    """Subject of the check, as ``Python`` or ``opensm``."""
     status: Status
-    """How it ended."""
+    """Its outcome."""
     found: str
-    """What is there: a version, a path, an amount."""
+    """A version, a path, an amount."""
     needed_by: str = ""
     """The commands that need it; empty for what all of them need."""
     todo: str = ""
-    """What to do if it is not ``ok``."""
+    """Advice if it is not ``ok``."""
     data: Mapping[str, Any] = field(default_factory=dict)
     """The same for programs, where a sentence is not enough."""
 

@@ -1,4 +1,4 @@
-"""What fairlane itself consists of: Python, the compiled core, libraries, extras, files of report pages, figures."""
+"""Check fairlane itself: Python, the compiled core, libraries, extras, files of report pages, figures."""
 
 import json
 import os
@@ -190,7 +190,7 @@ def _version(name: str) -> str | None:
 
 
 def _requirements(extra: str = "") -> Iterator[Requirement]:
-    """What the installed package requires; with the name of an ``extra``, what this one adds."""
+    """Yield the requirements of the installed package; with the name of an ``extra``, those that this one adds."""
     try:
         lines = metadata.requires("fairlane") or []
     except metadata.PackageNotFoundError:
@@ -220,7 +220,7 @@ def expected_digest() -> str:
 
 
 def ask(function: str) -> Mapping[str, Any]:
-    """What ``build_info`` or ``simulate`` answers in a new process. Raises ``ChildError``."""
+    """Ask ``build_info`` or ``simulate`` in a new process. Raises ``ChildError``."""
     command = [sys.executable, "-P", "-c", _CHILD.format(function=function)]
     environment = os.environ | {"MPLBACKEND": "Agg"}
     try:
@@ -240,7 +240,7 @@ def ask(function: str) -> Mapping[str, Any]:
 
 
 def build_info() -> str:
-    """How the compiled simulator was built, as JSON."""
+    """Return how the compiled simulator was built, as JSON."""
     from fairlane import _core
 
     return json.dumps({**_core.build_info(), "file": _core.__file__})

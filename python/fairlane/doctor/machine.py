@@ -96,7 +96,7 @@ def _available() -> int | None:
 
 _TIMEOUT_S = 120.0
 _UNCONFIGURED = re.compile(r"^\S+: fatal: Could not establish a configuration source", re.MULTILINE)
-"""What Slurm's programs print where there is no slurm.conf, even when they are asked for their version."""
+"""Message of Slurm's programs where there is no slurm.conf, even when they are asked for their version."""
 _SUBNET, _TESTBED, _AGENT = "sm check", "testbed run", "agent run"
 
 

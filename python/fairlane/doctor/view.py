@@ -9,7 +9,7 @@ from fairlane.wording import plural
 
 
 def view(sections: Sequence[Section]) -> View:
-    """What was checked, by section, and what is broken."""
+    """Show the checks by section, and those that are broken."""
     shown = [
         Column("", "status", str, left=True),
         Column("checked", "name", left=True),

@@ -82,7 +82,7 @@ class End(Enum):
 
 @dataclass(frozen=True)
 class Slice:
-    """How far the engine runs between two checks of a condition: simulated time or packet-hops, whichever ends first.
+    """Run between two checks of a condition: simulated time or packet-hops, whichever ends first.
 
     It does not depend on wall time, so that where a condition ends a simulation is the same on every machine.
     """
@@ -97,7 +97,7 @@ class Slice:
 
 
 class _Size:
-    """How far the next slice goes: as given, or for about ``SLICE_S``, whatever the speed."""
+    """Length of the next slice: as given, or for about ``SLICE_S``, whatever the speed."""
 
     def __init__(self, given: Slice | None) -> None:
         self._given = given

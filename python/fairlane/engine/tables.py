@@ -1,4 +1,4 @@
-"""What one simulation measured, taken from the engine as exact integers (picoseconds, bytes, counts)."""
+"""Measurements of one simulation, taken from the engine as exact integers (picoseconds, bytes, counts)."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -25,15 +25,15 @@ def _no_marks() -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class Work:
-    """How far each rank of a simulation came, and what it spent its time on."""
+    """Progress of each rank of a simulation, and the parts of its time."""
 
     now: int  # simulated time, ps; until the last rank ended where all have
     ranks: pl.DataFrame  # one row per rank, in the engine's own columns
     marks: pl.DataFrame = field(default_factory=_no_marks)
-    """When jobs completed their iterations: ``job``, ``iteration`` from 1, ``time``; how long the timed part of the
+    """Completed iterations: ``job``, ``iteration`` from 1, ``time``; how long the timed part of the
     slowest rank took (``elapsed``), and whether it is a part only (``timed``)."""
     later_iterations: Sequence[int] = ()
-    """When a job that was simulated alone, and on for this, completed what it lacked of two iterations, ps."""
+    """Times at which a job simulated alone, and on for this, completed what it lacked of two iterations, ps."""
     under_way: pl.DataFrame | None = None
     """For how long each rank has computed or been in a call at the end: ``ranks`` has what is over."""
     failures: pl.DataFrame = field(default_factory=_no_failures)
@@ -41,7 +41,7 @@ class Work:
 
     @classmethod
     def of(cls, engine: Engine) -> "Work":
-        """What ``engine`` has done so far."""
+        """Read the work that ``engine`` has done so far."""
         ranks = frame(engine.table("ranks"))
         marks, under_way = frame(engine.table("job_marks")), frame(engine.table("under_way"))
         failures = frame(engine.table("failures"))
@@ -67,7 +67,7 @@ class EngineTables(Work):
 
     @classmethod
     def of(cls, engine: Engine) -> "EngineTables":
-        """What ``engine`` has measured so far."""
+        """Read the tables that ``engine`` has measured so far."""
         return cls(
             **vars(Work.of(engine)),
             packet_hops=engine.packet_hops,
@@ -87,12 +87,12 @@ def _measured_until(engine: Engine, ranks: pl.DataFrame) -> int:
 
 
 def totals(engine: Engine) -> dict[str, int]:
-    """What the network as a whole has carried: packet-hops, messages, and packets of congestion control."""
+    """Return the totals of the network: packet-hops, messages, and packets of congestion control."""
     return frame(engine.table("totals")).row(0, named=True)
 
 
 def marks(engine: Engine) -> pl.DataFrame:
-    """When each rank marked each iteration (from 1), where that is kept: job, rank, iteration, at, elapsed (ps)."""
+    """Return each rank's marks of iterations (from 1), where they are kept: job, rank, iteration, at, elapsed (ps)."""
     table = frame(engine.table("marks"))
     return table.select("job", "rank", pl.col("iteration") + 1, pl.col("time").alias("at"), "elapsed")
 

@@ -11,7 +11,7 @@ from fairlane.fabric.view import Fabric
 
 @dataclass(frozen=True)
 class Comparison:
-    """What two fabrics with equally many switches have in common; switches are matched by number."""
+    """Comparison of two fabrics with equally many switches; switches are matched by number."""
 
     hosts: tuple[int, int]
     """Hosts of either."""
@@ -67,7 +67,7 @@ def _cables(fabric: Fabric) -> pl.DataFrame:
 
 
 def _adapters(fabric: Fabric) -> Counter[int]:
-    """How many adapters of hosts each switch has."""
+    """Count the adapters of hosts at each switch."""
     return Counter(at for host in range(fabric.hosts) for at in fabric.adapter_switches(host).tolist() if at >= 0)
 
 
@@ -78,7 +78,7 @@ def _ports(cables: pl.DataFrame) -> pl.DataFrame:
 
 
 def _joined(first: pl.DataFrame, second: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
-    """How often each combination of keys is in either."""
+    """Count each combination of keys in either."""
     counts = [table.group_by(keys).len(name) for table, name in ((first, "first"), (second, "second"))]
     joined = counts[0].join(counts[1], on=keys, how="full", coalesce=True)
     return joined.with_columns(pl.col("first", "second").fill_null(0)).sort(keys)
@@ -94,6 +94,6 @@ def _by_groups(pairs: pl.DataFrame, first: Fabric, second: Fabric) -> pl.DataFra
 
 
 def _histogram(used: pl.DataFrame) -> pl.DataFrame:
-    """How many switches have how many ports of a class, in either fabric."""
+    """Count the switches by their number of ports of a class, in either fabric."""
     first, second = (used.select("class", pl.col(side).alias("ports")) for side in ("first", "second"))
     return _joined(first, second, ["class", "ports"])

@@ -33,7 +33,7 @@ SIMILAR = 0.5
 
 @dataclass(frozen=True)
 class Port:
-    """What the port that sends over a link measured."""
+    """Measurements of the port that sends over a link."""
 
     link: int
     """The link's number."""
@@ -45,7 +45,7 @@ class Port:
     stalled_share: float
     """The share in which it has packets and no credits."""
     queue: float
-    """How much waits at it, in any unit."""
+    """Amount that waits at it, in any unit."""
 
     @property
     def stalls(self) -> bool:
@@ -100,7 +100,7 @@ class Root:
     usual_bps: int
     """The bandwidth of most of its peers."""
     upstream: int
-    """How many stalled ports lead to it."""
+    """Number of stalled ports that lead to it."""
     jobs: tuple[str, ...]
     """The jobs that use it, where that is known."""
 
@@ -111,7 +111,7 @@ class Root:
 
 
 PEERS = ("class", "role", "from_level", "to_level")
-"""What links have in common with their peers."""
+"""Columns in which links equal their peers."""
 _NAMED = 4  # hosts or links that a sentence names
 
 
@@ -144,7 +144,7 @@ def slow_links(links: Mapping[str, NDArray[Any]]) -> Iterator[str]:
 
 
 def mixed_speeds(job: str, hosts: Sequence[int], bandwidths: NDArray[Any], names: Sequence[str]) -> str | None:
-    """That some hosts of a job have less bandwidth than its others; None if all have the same.
+    """Say that some hosts of a job have less bandwidth than its others; None if all have the same.
 
     ``bandwidths`` are those of all hosts of the fabric, bits per second.
     """

@@ -170,7 +170,7 @@ class Misled:
     owner: str
     """The adapter and port that own it."""
     end: str
-    """Where it ends."""
+    """Its end."""
 
     def __str__(self) -> str:
         return f"LID {self.lid} of {self.owner} {self.end}"
@@ -216,7 +216,7 @@ class _Paths:
         self._leaves = dict.fromkeys(end[0] for end, far in self._far.items() if far[0] in self._hosts)
 
     def ends(self, lid: int) -> list[_End]:
-        """Where the LID ends from each switch with hosts that has an entry for it."""
+        """Return the ends of the LID from each switch with hosts that has an entry for it."""
         known: dict[str, _End] = {}
         return [self._follow(leaf, lid, known) for leaf in self._leaves if self._entries.get(leaf, {}).get(lid)]
 

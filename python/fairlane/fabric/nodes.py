@@ -55,7 +55,7 @@ class Node:
         return range(0) if self.lid is None else range(self.lid, self.lid + 2**self.lmc)
 
     def saved(self) -> dict[str, Any]:
-        """What a file of ``fabric import`` has of it: GUIDs as text, and nothing that it does not have."""
+        """Return it as a file of ``fabric import`` has it: GUIDs as text, without what it lacks."""
         record = {**asdict(self), "guid": _text(self.guid), "lmc": self.lmc or None}
         record["ports"] = [
             _given({**asdict(port), "guid": _text(port.guid), "lmc": port.lmc or None}) for port in self.ports

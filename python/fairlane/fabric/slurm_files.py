@@ -43,7 +43,7 @@ class _Group:
 
 @dataclass
 class _Topology:
-    """What a file describes for one plugin."""
+    """Content of a file for one plugin."""
 
     plugin: str
     groups: list[_Group] = field(default_factory=list)
@@ -84,7 +84,7 @@ class _Reader:
         self.problems.append(Problem.of_file(self._file, message, line, allowed))
 
     def remarks(self) -> list[str]:
-        """What is unusual about the hosts."""
+        """Return remarks on unusual hosts."""
         several = [f"{host} ({listed(groups)})" for host, groups in self.hosts.items() if len(groups) > 1]
         if not several:
             return []

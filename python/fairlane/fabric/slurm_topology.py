@@ -1,4 +1,4 @@
-"""What Slurm's topology plugins know of a fabric: a tree of switches, blocks, a ring, a torus of three dimensions.
+"""Fabrics as Slurm's topology plugins know them: trees of switches, blocks, rings, tori of three dimensions.
 
 Tree: every host is below the switch of its first adapter, and no other, for Slurm has a host at one leaf only. As it is
 wired, every switch above has the switches directly below it; those that have no host below them are left out. Slurm
@@ -32,7 +32,7 @@ from fairlane.wording import plural, renamed, some
 
 
 class YamlError(ValueError):
-    """What is wrong with a file, and the line."""
+    """Fault of a file, and its line."""
 
     def __init__(self, message: str, line: int) -> None:
         super().__init__(message)
@@ -306,7 +306,7 @@ def _merged(fabric: Fabric, names: Sequence[str], leaves: set[int], used: set[st
 
 
 def _domains(fabric: Fabric) -> list[tuple[str, list[int]]]:
-    """How leaf switches belong together, the smallest domains first."""
+    """Group leaf switches into domains, the smallest ones first."""
     if fabric.plan["kind"] == "groups":
         size = fabric.plan["switches"]
         return [("group", [switch // size for switch in range(fabric.switches)])]

@@ -70,7 +70,7 @@ def _kind(cable: Cable) -> str:
 
 
 def _bandwidths(fabric: Fabric, switches: Iterable[str]) -> tuple[dict[str, int], dict[str, int]]:
-    """What each switch can send to its hosts, and to other switches, in bits per second."""
+    """Return the bandwidth of each switch to its hosts, and to other switches, bits per second."""
     links, names = fabric.links, list(switches)
     sums_by_name = []
     for to in ("to_host", "to_switch"):

@@ -74,7 +74,7 @@ class Fabric:
 
     @cached_property
     def plan(self) -> dict[str, Any]:
-        """How the switches are laid out: ``kind`` is "free" (by levels only), "groups" or "grid", with its sizes."""
+        """Layout of the switches: ``kind`` is "free" (by levels only), "groups" or "grid", with its sizes."""
         lanes: dict[str, Any] = json.loads(self._core.plan())
         return lanes
 

@@ -32,7 +32,7 @@ class Cable:
     latency: int | None = None
     """Picoseconds; None for the fabric's default."""
     kind: str = ""
-    """What the source calls it, as ``4xQDR``."""
+    """The source's name of it, as ``4xQDR``."""
     line: int | None = None
     """Its line in the source."""
     link_class: str | None = None
@@ -69,7 +69,7 @@ class Wiring:
     tables: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Forwarding tables: for each switch the port for each endpoint (adapter), host by host; 0 for none."""
     labels: Mapping[str, str] = field(default_factory=dict)
-    """What the source says about a switch, by name."""
+    """The source's description of a switch, by name."""
     guids: Mapping[int, str] = field(default_factory=dict)
     """Switches by GUID, where there are some."""
     nodes: tuple[Node, ...] = ()

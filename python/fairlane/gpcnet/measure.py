@@ -26,7 +26,7 @@ class Trial:
 
     @property
     def label(self) -> str:
-        """What it is, for people."""
+        """A name for people."""
         kind = "congested" if self.congested else "isolated"
         return f"{self.transport}, {self.test.name}, {kind}, seed {self.seed}"
 

@@ -54,7 +54,7 @@ class NetworkTest:
     """Bytes that a rank sends in an iteration, for a bandwidth; None if times are what is measured."""
 
     def iterations(self, of_latency: int) -> int:
-        """How many iterations are measured."""
+        """Return the number of measured iterations."""
         return max(1, of_latency // self.part)
 
     def measured(self, times: NDArray[numpy.int64]) -> tuple[float, float]:
@@ -106,13 +106,13 @@ _KEPT = ("name", "memory", "fabric", "network", "qos", "mpi")  # tables of the s
 
 @dataclass(frozen=True)
 class Options:
-    """How the benchmark is run."""
+    """Options of the benchmark."""
 
     transports: Sequence[str] = ()
     """Names of transports; none for all that work on the fabric with their default parameters."""
     ranks_per_host: int = 8
     replicates: int = 5
-    """How many random assignments of hosts."""
+    """Number of random assignments of hosts."""
     iterations: int = 200
     """Measured iterations of latency and allreduce; bandwidth has a 25th of them."""
     message_size: str = "4 KiB"
@@ -168,13 +168,13 @@ class Plan:
 
     @cached_property
     def workers(self) -> int:
-        """How many simulations there are cores and memory for, by the estimate of the first one."""
+        """Return the number of simulations for which there are cores and memory, by the estimate of the first one."""
         first = next(iter(self.transports))
         estimate = self.at(first, TESTS["latency"], self.seeds[0]).resolve().estimate
         return affordable(estimate.memory if estimate else 0.0, self.scenario.memory)
 
     def described(self) -> Mapping[str, Any]:
-        """What the results depend on besides transport, network test and seed."""
+        """Settings that the results depend on besides transport, network test and seed."""
         used = self.scenario.model_dump(mode="json", exclude_defaults=True, include={*_KEPT})
         return {
             "scenario": used,

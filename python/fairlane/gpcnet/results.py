@@ -1,4 +1,4 @@
-"""What the benchmark measured: a row for each trial, congestion impact factors with intervals, and where they are."""
+"""Results of the benchmark: a row for each trial, congestion impact factors with intervals, and their folder."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from fairlane.wording import amount, number, ratio, significant
 _MEASURES = ("isolated", "isolated_p99", "congested", "congested_p99", "impact", "impact_p99")
 _NUMBER = Optional(pl.Float64)
 _SAME = ("transport", "test", "congested", "digest")
-"""What trials have in common that are one replicate."""
+"""Columns that are equal in trials of one replicate."""
 _SCHEMAS: Mapping[str, Schema] = {
     "trials": {
         **dict.fromkeys(("transport", "test"), pl.String),
@@ -47,7 +47,7 @@ _SCHEMAS: Mapping[str, Schema] = {
 
 
 class _Stored(StoredMeta):
-    """What ``gpcnet.json`` holds."""
+    """Content of ``gpcnet.json``."""
 
     hosts: int
     hosts_of_test: int
@@ -96,7 +96,7 @@ class Gpcnet(Measured):
         return cls(trials=trials, impact=pl.DataFrame(impact, schema=types(_SCHEMAS["impact"])), meta=meta)
 
     def repeated(self) -> list[str]:
-        """That trials repeat another one of the same kind, in a sentence; nothing if none does."""
+        """Say which trials repeat another one of the same kind; nothing if none does."""
         return notes.repeated(self.trials, _SAME, ["assignments of hosts"], "trial")
 
     def headline(self) -> str:

@@ -34,7 +34,7 @@ class Row(dict[str, str]):
         self.file, self.line = file, line
 
     def problem(self, column: str, message: str, allowed: str | None = None, names: Iterable[str] = ()) -> Problem:
-        """What is wrong with a cell; ``names`` are those that it may have meant."""
+        """Report the fault of a cell; ``names`` are those that it may have meant."""
         value = self.get(column, "")
         return Problem(column, message, value or None, allowed, nearest(value, names), str(self.file), self.line)
 
@@ -143,7 +143,7 @@ def _shapes(tool: str) -> Mapping[str, re.Pattern[str]]:
 
 
 def added_by_paste(line: str, tool: str) -> str | None:
-    """What a stripped line in the output of ``tool`` is, if it is none of the tool's: a shell prompt, a command ..."""
+    """Name a stripped line in the output of ``tool``, if it is none of the tool's: a shell prompt, a command ..."""
     if len(line) > _LONGEST:
         return None
     return next((what for what, shape in _shapes(tool).items() if shape.fullmatch(line)), None)

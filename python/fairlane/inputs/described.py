@@ -52,7 +52,7 @@ def code(value: object) -> str:
 
 
 def quantity(schema: Schema) -> Kind | None:
-    """What kind of quantity a value is, if it is one."""
+    """Return the kind of a quantity, if a value is one."""
     examples = schema.get("examples")
     return QUANTITIES.get(examples[0]) if isinstance(examples, list) and isinstance(examples[0], str) else None
 

@@ -30,7 +30,7 @@ LARGEST = 1e100  # the largest plain number
 
 @dataclass(frozen=True)
 class Distribution:
-    """What a value is drawn from."""
+    """Distribution of a value."""
 
     given: Any  # as in the file
     kind: Kind | None  # what quantity it is; None for a plain number
@@ -125,7 +125,7 @@ def _shapes(law: Any) -> list[str]:
 
 
 def _kind_of(given: Any, kinds: Sequence[Kind]) -> Kind | None:
-    """Which of the kinds a quantity with a unit is."""
+    """Return the kind, of these, of a quantity with a unit."""
     for kind in kinds:
         try:
             kind.parse(given.strip().lstrip("-"))

@@ -32,7 +32,7 @@ def undotted(key: str) -> KeyPath:
 
 @dataclass(frozen=True)
 class Document:
-    """What a scenario was read from: its data, and where each key stands."""
+    """Source of a scenario: its data, and the place of each key."""
 
     data: dict[str, Any]
     file: Path | None = None
@@ -55,7 +55,7 @@ class Document:
 
     @property
     def folder(self) -> Path:
-        """What relative paths in the scenario are relative to."""
+        """Folder of relative paths in the scenario."""
         return self.file.parent if self.file else Path()
 
     def locate(self, problem: Problem, path: Sequence[str | int]) -> Problem:

@@ -1,4 +1,4 @@
-"""What the simulator knows by name, with parameters: topologies, routings, arbiters, transports, collective algorithms.
+"""Parameters of the simulator's names: topologies, routings, arbiters, transports, collective algorithms.
 
 Parameters are validated by the JSON schema that the simulator gives for each, so a new topology or arbiter needs no
 line of Python. A property is a quantity with a unit if its schema says so, by

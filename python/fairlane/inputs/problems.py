@@ -1,4 +1,4 @@
-"""From pydantic's errors to problems with file, key, line, allowed values and nearest name; keys renamed since."""
+"""Translate pydantic's errors to problems with file, key, line, allowed values and nearest name; keys renamed since."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,7 +26,7 @@ _KINDS = {
     "dict_type": _TABLE,
     "list_type": ("is no list", "a list, as [ ... ], or [[tables]] of this name"),
 }
-"""What pydantic calls another kind of value than is wanted, and what is allowed."""
+"""pydantic's names of wrong kinds of values, with messages and allowed values."""
 
 
 class Problems(ValueError):
@@ -88,7 +88,7 @@ def _is_kind(step: int | str) -> bool:
 
 
 def _is_meant(detail: ErrorDetails) -> bool:
-    """Where a name or a list may stand: whether the problem is of the kind of value that was given."""
+    """Say whether the problem is of the kind of value that was given, where a name or a list may stand."""
     if not any(_is_kind(step) for step in detail["loc"]):
         return True
     if detail["type"] == "literal_error":

@@ -1,4 +1,4 @@
-"""What inputs can name: one registry for each kind of thing, as workloads or controllers.
+"""Registries of names in inputs: one for each kind of thing, as workloads or controllers.
 
 A name stands for what the folder's own table has, or what an installed package offers under an entry point of the
 kind's group (``fairlane.workloads``, ``fairlane.controllers``, ...). ``file.py:Name`` stands for what a file defines:
@@ -43,7 +43,7 @@ class Named(Table):
     """The base of classes that inputs name. The fields of a subclass are its parameters, in addition to the name."""
 
     name: ClassVar[str] = ""
-    """What inputs call it; without a registry the name of the class."""
+    """Its name in inputs; without a registry the name of the class."""
 
     @classmethod
     def __pydantic_init_subclass__(cls, **options: Any) -> None:
@@ -58,12 +58,12 @@ class Named(Table):
 
 @dataclass(frozen=True)
 class Origin:
-    """Where something comes from that an input names."""
+    """Origin of a thing that an input names."""
 
     kind: str
-    """What it is, as ``workload``."""
+    """Its kind, as ``workload``."""
     name: str
-    """What the input calls it."""
+    """Its name in the input."""
     source: str
     """``built-in``, a package with its version, or a file."""
 
@@ -83,7 +83,7 @@ def used() -> Iterator[list[Origin]]:
 
 
 class Registry(Mapping[str, T], Generic[T]):
-    """What there is of one kind, by name.
+    """The things of one kind, by name.
 
     As a mapping it holds what is built in and what installed packages offer, which is imported when it is asked for.
 
@@ -99,7 +99,7 @@ class Registry(Mapping[str, T], Generic[T]):
     """
 
     own = '"file.py:Name"'
-    """What else inputs can name, for messages."""
+    """Other forms of names in inputs, for messages."""
 
     def __init__(
         self,
@@ -137,7 +137,7 @@ class Registry(Mapping[str, T], Generic[T]):
         return len(list(iter(self)))
 
     def find(self, name: str) -> T:
-        """What an input calls by ``name``, also ``file.py:Name``; ``Problems`` if there is no such thing."""
+        """Return the thing that an input calls ``name``, also ``file.py:Name``; ``Problems`` if there is none."""
         file, colon, attribute = name.rpartition(":")
         if colon and file.endswith(".py"):
             return self._from_file(current_document.get().folder / file, attribute, name)
@@ -172,13 +172,13 @@ class Registry(Mapping[str, T], Generic[T]):
         return {self.key: f"{file}:{type(thing).__name__}" if file else type(thing).name, **thing.parameters()}
 
     def entry(self, name: str) -> Entry:
-        """What is known about one of them, by its name or as ``file.py:Name``; ``Problems`` as ``find``."""
+        """Describe one of them, by its name or as ``file.py:Name``; ``Problems`` as ``find``."""
         thing = self.find(name)
         origin = " and ".join(self._sources(name)) or file_of(thing) or name
         return Entry(name, self.summary(thing), _schema_of(thing), origin=origin)
 
     def entries(self) -> dict[str, Entry]:
-        """What is known about each by name. Of a package that cannot be imported it says so."""
+        """Describe each by name. The entry of a package that cannot be imported says so."""
         by_name = {}
         for name in self:
             source = " and ".join(self._sources(name))
@@ -198,7 +198,7 @@ class Registry(Mapping[str, T], Generic[T]):
         return _offered(self.group, tuple(sys.path)).get(name, [])
 
     def _load(self, offer: "EntryPoint") -> T:
-        """What an entry point stands for; ``Problems`` if that is nothing of the kind."""
+        """Return the thing of an entry point; ``Problems`` if it is not of the kind."""
         package = _package(offer)
         try:
             thing = offer.load()
@@ -214,7 +214,7 @@ class Registry(Mapping[str, T], Generic[T]):
 
     @property
     def wanted(self) -> str:
-        """What is accepted, in words."""
+        """Allowed things, as a phrase."""
         base = self._base
         return f"a class derived from {base.__module__.removesuffix('.base')}.{base.__name__}" if base else "a function"
 
@@ -223,13 +223,13 @@ class Registry(Mapping[str, T], Generic[T]):
         return summary_of(thing)
 
     def accepted(self, thing: Any) -> T | None:
-        """What a package or file offers as one of them: a function, or a class derived from the base; else None."""
+        """Return a thing of a package or file if it is of the kind: a function or a derived class; else None."""
         base = self._base
         fits = callable(thing) if base is None else isinstance(thing, type) and issubclass(thing, base)
         return thing if fits else None
 
     def _from_file(self, file: Path, attribute: str, name: str) -> T:
-        """What a file defines, imported under a name of its own."""
+        """Return the attribute of a file, imported under a name of its own."""
         if not file.is_file():
             raise Problems(Problem("", f"there is no file {str(file)!r}", name))
         if not may_run(Code(file, attribute), name):
@@ -277,7 +277,7 @@ def blamed(thing: object, key: str, error: Exception) -> Problem | None:
 
 
 def code_of_packages() -> Iterator[str]:
-    """What each entry point for fairlane is of, with a digest of its package's Python."""
+    """Yield the package of each entry point for fairlane, with a digest of its Python."""
     offered = _installed(tuple(sys.path))
     for group in sorted(group for group in offered.groups if group.startswith(_GROUPS)):
         for offer in offered.select(group=group):

@@ -53,7 +53,7 @@ class JobList:
 
     @property
     def notes(self) -> list[str]:
-        """What was left out."""
+        """Return notes on the jobs that were left out."""
         has = "has" if self.waiting == 1 else "have"
         left_out = f"{plural(self.waiting, 'job')} {has} no nodes, or not any more: left out" if self.waiting else None
         return [note for note in (self.skipped.note, left_out) if note]
@@ -189,7 +189,7 @@ def _has_job(line: str, titles: Sequence[str]) -> bool:
 
 
 def _titles(line: str) -> list[str]:
-    """What each column holds, of a line of titles; a title that is not needed is empty. Nothing for another line."""
+    """Read a line of titles: the key of each column, empty where it is not needed; nothing for another line."""
     headings = line.upper().rstrip("|").split("|") if "|" in line else line.upper().split()
     known = {title: key for key, titles in _TITLES.items() for title in titles}
     keys = [known.get(word.strip(), "") for word in headings]

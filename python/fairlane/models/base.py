@@ -169,7 +169,7 @@ REGRESSORS: dict[RegressorName, str] = {
     "histogram": "histogram gradient boosting, squared loss",
     "ridge": "ridge regression: the floor",
 }
-"""What they are, by name."""
+"""Descriptions, by name."""
 TREES = 100
 """Of all three that have trees; the learning rate of boosting is 0.1."""
 
@@ -224,17 +224,17 @@ class TreeSum(Part):
     """
 
     start: float
-    """What is predicted without any tree."""
+    """Prediction without any tree."""
     rate: float = Field(gt=0, le=1)
-    """What each tree's value is multiplied by."""
+    """Factor of each tree's value."""
     precision: Literal["single", "double"]
     """Of the features, as the thresholds were chosen for it."""
     features: int = Field(ge=1)
-    """How many features a row has."""
+    """Number of features of a row."""
     roots: Annotated[Integers, Dims(("trees",), integer=True)]
     """The number of each tree's first node."""
     feature: Annotated[Integers, Dims(("nodes",), integer=True)]
-    """What a node compares; -1 for a leaf."""
+    """Feature that a node compares; -1 for a leaf."""
     threshold: Annotated[Floats, Dims(("nodes",))]
     left: Annotated[Integers, Dims(("nodes",), integer=True)]
     right: Annotated[Integers, Dims(("nodes",), integer=True)]

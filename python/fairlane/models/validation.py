@@ -1,4 +1,4 @@
-"""How far off a model is on what it was not fitted to: cross-validation by groups, intervals, error metrics."""
+"""Errors of models on held-out data: cross-validation by groups, intervals, error metrics."""
 
 from collections.abc import Callable, Sequence
 from math import ceil, exp, log, sqrt
@@ -76,7 +76,7 @@ def lognormal_interval(values: Sequence[float], coverage: float) -> tuple[float 
 
 
 def conformal_quantile(scores: Floats, coverage: float) -> float:
-    """What the score of one more row does not exceed with this probability, if rows are exchangeable (Vovk 2015)."""
+    """Return a bound of the score of one more row at this probability, if rows are exchangeable (Vovk 2015)."""
     last = min(len(scores), ceil(coverage * (len(scores) + 1)))
     return float(numpy.sort(scores)[last - 1])
 
@@ -89,7 +89,7 @@ def check_coverage(groups: int, coverage: float) -> None:
 
 
 def grouped_quantile(scores: Floats, groups: Integers, coverage: float) -> float:
-    """What the score of a row of one more group does not exceed with this probability.
+    """Return a bound of the score of a row of one more group at this probability.
 
     Every group has the same weight, however many rows it has, and one more group may have any scores (Y. Lee, R. F.
     Barber, R. Willett, "Distribution-free inference with hierarchical data", 2023). Raises ``ScenarioError`` if there
@@ -108,7 +108,7 @@ class ErrorMetrics(Part):
     """Relative errors, predicted / simulated - 1, on what the model was not fitted to."""
 
     count: int
-    """How many predictions were compared."""
+    """Number of compared predictions."""
     mean_error: float
     """Mean absolute relative error."""
     p90_error: float
@@ -120,7 +120,7 @@ class ErrorMetrics(Part):
 
     @classmethod
     def of(cls, ratio: Floats, baseline_ratio: Floats, **more: Any) -> Self:
-        """From predicted / simulated, by the model and by the baseline; ``more`` are fields of subclasses."""
+        """Compute them from predicted / simulated, of the model and the baseline; ``more`` are fields of subclasses."""
         size = numpy.abs(ratio - 1)
         return cls(
             count=len(ratio),

@@ -47,7 +47,7 @@ class Tables:
 
 @dataclass(frozen=True)
 class Ports:
-    """What the tables are for."""
+    """Ports that tables are made for."""
 
     lanes: Sequence[int]
     """The virtual lanes in use, ascending."""
@@ -211,7 +211,7 @@ ARBITERS: Mapping[str, Callable[[Mapping[str, Any], Ports], Tables]] = {
     "weighted_round_robin": _weighted_round_robin,
     "strict_priority": _strict_priority,
 }
-"""How each arbiter becomes tables; others cannot."""
+"""Translations of arbiters to tables; there is none for others."""
 
 
 def tables_of(name: str, params: Mapping[str, Any], ports: Ports) -> Tables:

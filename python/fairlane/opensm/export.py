@@ -30,12 +30,12 @@ _PLACE = (
     "remove them. revert/opensm.conf takes these settings back.",
 )
 POLICY_FILE = "/etc/opensm/qos-policy.conf"
-"""Where OpenSM looks for the policy unless it is told otherwise."""
+"""Path of the policy that OpenSM reads unless it is told otherwise."""
 
 
 @dataclass(frozen=True)
 class Exported:
-    """What was exported."""
+    """Exported files and levels."""
 
     files: Mapping[str, str]
     """Text by file name, relative to the folder."""
@@ -46,7 +46,7 @@ class Exported:
     """Share of a link by lane, as simulated and as exported."""
     policy: Policy
     notes: tuple[str, ...]
-    """What is not exactly the same on a cluster, one sentence each."""
+    """Differences on a cluster, one sentence each."""
 
 
 def export(

@@ -87,9 +87,9 @@ SCRIPTS = {"level.sh": LEVEL, "task-prolog.sh": TASK_PROLOG, "prolog.sh": PROLOG
 """The scripts by file name."""
 
 GRANTED = ("account", "qos", "partition")
-"""What a cluster grants to a job, and its user cannot choose freely."""
+"""Properties that a cluster grants to a job, and its user cannot choose freely."""
 Grant = Mapping[str, str]
-"""Which jobs of Slurm have a level: those with this account, QOS and partition."""
+"""Jobs of Slurm that have a level: those with this account, QOS and partition."""
 
 
 def levels_of(resolved: Resolved, *, approximate: bool) -> tuple[dict[str, int], list[str]]:
@@ -155,7 +155,7 @@ def write_levels(levels: Mapping[str, int], grants: Mapping[str, Grant]) -> str:
 
 
 def read_grants(given: Sequence[str], jobs: Collection[str]) -> dict[str, Grant]:
-    """What ``--for JOB=KEY:VALUE,...`` says, by job. Raises ``ScenarioError``."""
+    """Read ``--for JOB=KEY:VALUE,...``, by job. Raises ``ScenarioError``."""
     grants: dict[str, Grant] = {}
     for text in given:
         job, equals, rest = text.rpartition("=")

@@ -32,7 +32,7 @@ DEFAULTS = {
     "vlarb_low": "0:0," + ",".join(f"{lane}:4" for lane in range(1, DATA_LANES)),
     "sl2vl": ",".join(map(str, (*range(DATA_LANES), 7))),
 }
-"""What OpenSM uses where an option is not set (``man opensm``, QOS CONFIGURATION)."""
+"""OpenSM's values of options that are not set (``man opensm``, QOS CONFIGURATION)."""
 _PORTS = {"ca_": "adapters", "swe_": "switches", "sw2sw_": "ports between switches"}
 _FALLBACKS = {"sw2sw_": ("sw2sw_", "swe_", "")}  # others have their own options and those for all ports
 _UNSET = ("(null)", "null", "")

@@ -27,7 +27,7 @@ _OF_SETUP = ("group:", "across:", "across-to:", "across-from:", "to:", "from:", 
 _WORDS = (*SECTIONS, *SECTIONS.values(), *_UNREAD, *(f"{key}:" for keys in _KEYS.values() for key in keys), *_OF_SETUP)
 _PORT = re.compile(r"[!-~]{1,64}")  # of a NodeDescription
 PORT_NAMES = "1 to 64 ASCII characters without blanks, # and commas, and no keyword of a policy"
-"""What a NodeDescription may be for a policy that names ports by it."""
+"""Allowed NodeDescriptions in a policy that names ports by them."""
 _GUIDS = re.compile(r"0x([0-9a-fA-F]{1,16})(?:\s*-\s*0x([0-9a-fA-F]{1,16}))?")
 DEFAULT = "DEFAULT"
 """The level of requests that no rule matches."""
@@ -65,7 +65,7 @@ class Policy:
     """Service level by name."""
     rules: tuple[Rule, ...]
     notes: tuple[str, ...] = ()
-    """What was not read."""
+    """Parts that were not read."""
 
     @property
     def default(self) -> int:

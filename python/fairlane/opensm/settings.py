@@ -42,7 +42,7 @@ Table = tuple[tuple[int, int], ...]
 
 
 def operational(lanes: int) -> int:
-    """How many of so many data lanes a port can have in operation."""
+    """Return how many of so many data lanes a port can have in operation."""
     return max(number for number in OPERATIONAL_VLS.values() if number <= lanes)
 
 
@@ -64,7 +64,7 @@ class Settings:
     """Data lanes that ports have in operation, 1, 2, 4, 8 or 15, if they have as many."""
 
     def in_force(self, lanes: int = DATA_LANES) -> "Settings":
-        """What OpenSM sets in ports with so many operational data lanes: it keeps the low bits of a lane's number.
+        """Return the settings that OpenSM makes with so many operational data lanes: it keeps the low bits of a lane.
 
         Lanes are those of OpenSM 3.3.23 on a subnet simulated by ibsim, in SL2VL and in both tables of VL arbitration.
         VL15 stays, which drops packets.

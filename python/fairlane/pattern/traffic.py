@@ -47,7 +47,7 @@ class Traffic:
     messages: Ints
     """Messages by kind, sender and receiver; empty ones count too."""
     sizes: dict[str, dict[int, int]]
-    """How many messages there are of each size in bytes, by kind."""
+    """Number of messages of each size in bytes, by kind."""
 
     @property
     def ranks(self) -> int:

@@ -1,4 +1,4 @@
-"""What kind of pattern a job's traffic is, with the evidence, and communities of its ranks.
+"""Classify the pattern of a job's traffic, with the evidence, and communities of its ranks.
 
 The kinds are those of Yang et al. 2016: *nearest neighbour*, *many-to-many*, and *hybrid*, which is intense within
 units of consecutive ranks and goes far beyond them too. The rules, in this order; bytes are those of all kinds of
@@ -40,7 +40,7 @@ MANY_PARTNERS = 1 / 3
 BULK = 0.9
 """Share of a rank's bytes that its partners must account for."""
 LOCAL_GAIN = 0.25
-"""How much more of the bytes than by chance units of consecutive ranks must hold to be local units."""
+"""Share of the bytes, beyond chance, that units of consecutive ranks must hold to be local units."""
 FEW_PARTNERS = 8
 """Partners up to which it is few: the neighbours in four dimensions."""
 MOST_DIMENSIONS = 4
@@ -60,7 +60,7 @@ class Evidence:
     grid: tuple[int, ...]
     """The Cartesian grid (last dimension fastest) whose neighbours exchange most, compared with chance."""
     grid_neighbours: str
-    """Which neighbours in it are meant: along an axis, across edges and corners too, or all around."""
+    """Neighbours that are meant: along an axis, across edges and corners too, or all around."""
     grid_share: float
     """Share of the bytes between these neighbours."""
     grid_chance: float
@@ -85,7 +85,7 @@ class Verdict:
 
 
 def evidence(traffic: Traffic) -> Evidence:
-    """What can be measured about the pattern; needs two ranks and some bytes."""
+    """Measure the pattern; needs two ranks and some bytes."""
     both = (traffic.total + traffic.total.T).astype(float)
     grid, neighbours, grid_share, grid_chance = max(_grid_rows(both), key=lambda row: round(row[2] - row[3], 9))
     unit, unit_share, unit_chance = max(unit_rows(both), key=lambda row: row[1] - row[2])

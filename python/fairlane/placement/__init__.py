@@ -93,7 +93,7 @@ def entries() -> dict[str, Entry]:
 
 
 def hosts_needed(ranks: int, ranks_per_host: int) -> int:
-    """How many hosts a job takes; the last one may have fewer ranks."""
+    """Return the number of hosts of a job; the last one may have fewer ranks."""
     return -(-ranks // ranks_per_host)
 
 

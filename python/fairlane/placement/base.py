@@ -13,7 +13,7 @@ from fairlane.inputs.registry import Named
 
 
 class FabricView(Protocol):
-    """What a placement policy may know of the fabric."""
+    """Fabric as a placement policy sees it."""
 
     @property
     def hosts(self) -> int:
@@ -38,17 +38,17 @@ class FabricView(Protocol):
 
 @dataclass(frozen=True)
 class Communication:
-    """What a placement policy may know of a job's communication pattern."""
+    """Communication pattern of a job as a placement policy sees it."""
 
     kind: str
     """ "nearest neighbour", "many-to-many", "hybrid" or "unclear"."""
     unit: int | None = None
-    """How many hosts next to each other keep together what is local; None if nothing is."""
+    """Hosts next to each other that keep local traffic together; None if nothing is local."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a job asks for."""
+    """Request of a job for hosts."""
 
     hosts: int
     """How many hosts it needs."""

@@ -60,7 +60,7 @@ class Panels:
 
     @property
     def drawn(self) -> Drawn:
-        """What ``draw`` returns."""
+        """Return the axes and figure for ``draw``."""
         return self.axes[0] if len(self.axes) == 1 else self.axes
 
     def headline(self, title: str, what: str) -> Drawn:

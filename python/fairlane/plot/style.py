@@ -1,4 +1,4 @@
-"""How figures of Matplotlib look: one palette that colour-blind readers can tell apart, large labels, few lines.
+"""Style of figures of Matplotlib: a palette that colour-blind readers can tell apart, large labels, few lines.
 
 They are drawn in colours for white paper. For a dark theme, ink, grid, paper and palette of a finished figure are
 replaced by those of ``fairlane.colours.DARK``.
@@ -71,7 +71,7 @@ def colours(names: Iterable[str]) -> dict[str, str]:
 
 
 def what_of(run: Run) -> str:
-    """Which run a figure is of, as a sentence."""
+    """Name the run of a figure, as a sentence."""
     meta = run.meta
     partial = " (partial: interrupted)" if meta.partial else ""
     return f"{meta.scenario}, {seconds(meta.simulated_s)} simulated, seed {meta.seed}{partial}."

@@ -21,7 +21,7 @@ HYPERPARAMETERS: dict[Named, str] = {
     "2018": "defaults of scikit-learn 0.19: 100 trees of depth 3 on all rows, rate 0.1; a forest of 10 full trees",
     "tuned": "chosen inside the training runs of each fold",
 }
-"""What they are, by name. Boosting has the Huber loss in all of them."""
+"""Descriptions, by name. Boosting has the Huber loss in all of them."""
 TUNED: tuple[RegressorName, ...] = ("gbm", "forest")
 """Regressors that there are other hyperparameters for than fairlane's own."""
 INNER_FOLDS = 3
@@ -77,7 +77,7 @@ def _of_2018(name: RegressorName, seed: int) -> Any:
 
 
 def grid(name: RegressorName) -> list[dict[str, list[Any]]]:
-    """What is tried: for boosting flat and deep trees, or slow learning; for a forest features and sizes of leaves."""
+    """Return the values that are tried: for boosting depths and rates; for a forest features and sizes of leaves."""
     if name == "gbm":
         return [
             {"learning_rate": [0.1], "n_estimators": [base.TREES], "max_depth": [2, 4]},

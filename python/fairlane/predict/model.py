@@ -88,7 +88,7 @@ def _distance(centred: Floats, precision: Floats) -> float:
 
 
 class Pipeline(Part):
-    """From counters to times: the input of regressors, and a regressor for each cluster."""
+    """Predict times from counters: the input of regressors, and a regressor for each cluster."""
 
     parts: Parts
     clusters: Clusters | None = None
@@ -273,7 +273,7 @@ def fit(
 def _permutation_importance(
     part: Pipeline, outside: CounterTable, cluster: Integers, rng: numpy.random.Generator
 ) -> Floats:
-    """How much the mean square error grows when each feature is shuffled among held-out timesteps.
+    """Return the growth of the mean square error when each feature is shuffled among held-out timesteps.
 
     L. Breiman, "Random forests", Machine Learning 45, 2001, on the regressor's input: with the sparse part, every
     counter's sparse part. A run stays in its cluster.

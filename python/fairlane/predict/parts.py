@@ -168,7 +168,7 @@ class Subspace(Part):
     strengths: Annotated[Floats, Dims(("rank",), sign="positive")]
     weight: float = Field(gt=0)
     penalty: float = Field(gt=0)
-    """How fast the decomposition of a row converges."""
+    """Speed at which the decomposition of a row converges."""
 
     def sparse(self, scaled: Floats) -> Floats:
         """The sparse part of rows."""
@@ -176,7 +176,7 @@ class Subspace(Part):
 
 
 class Parts(Part):
-    """From counters to the input of a regressor: scaled, then the part of this name."""
+    """Turn counters into the input of a regressor: scaled, then the part of this name."""
 
     name: PartsName
     scale: Scale

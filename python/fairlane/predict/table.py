@@ -87,7 +87,7 @@ def columns_of(names: Sequence[str], columns: Iterable[str]) -> dict[str, str | 
 
 
 RUN, TIMESTEP, TARGET = "run", "timestep", "seconds"
-"""What these columns are called by default."""
+"""Names of these columns by default."""
 LARGEST = 1e100
 """The largest number: sums of squares of such numbers are finite still."""
 
@@ -105,7 +105,7 @@ class CounterTable:
     target: Floats | None
     """The time of every timestep; None if the table has no such column and need not have one."""
     target_name: str = TARGET
-    """What the column of times is called."""
+    """Name of the column of times."""
 
     @classmethod
     def read(cls, path: Path, **columns: Any) -> Self:
@@ -175,7 +175,7 @@ class CounterTable:
 
     @property
     def runs(self) -> int:
-        """How many runs there are."""
+        """Number of runs."""
         return len(self.names)
 
     def filter(self, which: Bools) -> Self:

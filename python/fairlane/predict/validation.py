@@ -65,7 +65,7 @@ class FoldErrors(Part):
 
 @dataclass(frozen=True)
 class Difference:
-    """How much greater the mean square error of one model is than that of another, with an interval over folds."""
+    """Mean square error of one model less that of another, with an interval over folds."""
 
     mse: float
     low: float

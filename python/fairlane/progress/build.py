@@ -14,7 +14,7 @@ SOURCES = ("fairlane_progress.h", "fairlane_progress.c", "fairlane_progress.f90"
 
 @dataclass(frozen=True)
 class Library:
-    """What make builds, with which compiler."""
+    """Library that make builds, and its compiler."""
 
     target: str
     variable: str

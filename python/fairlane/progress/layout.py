@@ -32,7 +32,7 @@ _JOBS = ("FAIRLANE_JOB", "SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID"
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Whose page it is."""
+    """Owner of a page."""
 
     pid: int
     started: int
@@ -102,7 +102,7 @@ def plain(text: str) -> str:
 
 
 def directory(environment: Mapping[str, str]) -> tuple[Path, bool]:
-    """Where this process has its page, and whether that place may be a symbolic link; raises ``OSError``."""
+    """Return the folder of this process's page, and whether it may be a symbolic link; raises ``OSError``."""
     if given := environment.get("FAIRLANE_PROGRESS_DIR"):
         if not given.startswith("/"):
             raise OSError(f"{given}: FAIRLANE_PROGRESS_DIR has to be an absolute path")

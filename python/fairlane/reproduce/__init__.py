@@ -62,7 +62,7 @@ def plan(
     deciding: bool = False,
     first_replicate: int = 1,
 ) -> Plan:
-    """What all claims, or ``only`` one or some, need; raises ``ScenarioError`` for a name that is unknown.
+    """Plan all claims, or ``only`` some; raises ``ScenarioError`` for a name that is unknown.
 
     ``placements`` and ``periods`` are upper bounds on what each study has. The controllers of ``also`` are run and
     shown in addition to the paper's; they do not affect any claim. ``variant`` is another model of the paper's system.

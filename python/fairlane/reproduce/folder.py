@@ -33,7 +33,7 @@ class _Different(Table):
     only: dict[str, list[str]] = Field(default_factory=dict)
     """Levels to run, by factor; by default all."""
     note: str = ""
-    """How the study then differs from the paper's, or why it is omitted."""
+    """Difference of the study from the paper's, or the reason why it is omitted."""
 
 
 class Change(_Different):
@@ -151,10 +151,10 @@ class Text(Conditional):
 
 
 class Replicates(Table):
-    """What differs between replicates of a paper."""
+    """Differences between replicates of a paper."""
 
     varies: str = "every seed of its studies"
-    """What the paper leaves to chance and replicates draw again, as text."""
+    """Choices of chance in the paper that replicates draw again, as text."""
     fixed: list[str] = Field(default_factory=list)
     """Studies in which nothing is left to chance: they are run once, for all replicates."""
 
@@ -163,7 +163,7 @@ class Variant(Table):
     """Another model of a paper's system: what it changes in all studies, in a study file, or in a study."""
 
     title: str = Field(min_length=1)
-    """What is different, in a line."""
+    """The difference, in a line."""
     all: Change = Field(default_factory=Change)
     """Changes to all studies with a study file."""
     study: dict[str, Change] = Field(default_factory=dict)
@@ -178,7 +178,7 @@ class PaperTable(Table):
     title: str
     """Authors, year and subject, in a line."""
     citation: str
-    """Where it was published."""
+    """Reference of its publication."""
     options: list[Literal["placements", "periods", "also"]] = Field(default_factory=list)
     """Options of the command that it supports."""
     also: str | None = None
@@ -196,7 +196,7 @@ class PaperTable(Table):
     notes: list[str] = Field(default_factory=list)
     """Sentences for the report."""
     replicates: Replicates = Field(default_factory=Replicates)
-    """What differs between replicates."""
+    """Differences between replicates."""
 
 
 class Clause(Table):
@@ -223,7 +223,7 @@ class Clause(Table):
     chance: float = Field(default=0.0, ge=0, lt=1)
     """Probability that it holds in a replicate under ``null``: it holds only if its share is beyond chance."""
     null: str = ""
-    """What is so where nothing of the claim is: the model by which ``chance`` is known."""
+    """Model in which nothing of the claim is true, by which ``chance`` is known."""
 
     @field_validator("band")
     @classmethod
@@ -257,7 +257,7 @@ class Claim(Table):
     setup: str
     """The studies that it needs."""
     claim: str
-    """What the paper reports."""
+    """The paper's statement."""
     check: str
     """The condition with its intervals, as text."""
     studies: list[str] = Field(default_factory=list)
@@ -355,7 +355,7 @@ class Folder:
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Its name."""
         return self.path.resolve().name
 
     @cached_property

@@ -44,7 +44,7 @@ class Finding:
 
     @property
     def margin(self) -> float:
-        """How far the value is from the nearest edge of the band: positive inside, not a number without a value."""
+        """Return the distance of the value from the nearest edge of the band: positive inside; NaN without a value."""
         below = [] if self.low is None else [self.value - self.low]
         above = [] if self.high is None else [self.high - self.value]
         return min([*below, *above], default=float("nan"))
@@ -66,7 +66,7 @@ class Judged:
     missing: Sequence[str]
     """Studies that it needs and that were not run, or failed."""
     scaled: str
-    """What the run lacks of the paper's, if it was scaled down: then it is a trial and not a verdict."""
+    """Difference of the run from the paper's, if it was scaled down: then it is a trial and not a verdict."""
     simulator: str = ""
     """A digest of the simulator that computed it, if that may be another one than this."""
     results: str = ""

@@ -60,7 +60,7 @@ class Reproduction:
     replication: Replication = field(default_factory=lambda: Replication(()))
     """All replicates, and the verdicts by them."""
     not_written: Sequence[Problem] = ()
-    """What is wrong with figures and texts that could not be written."""
+    """Problems of figures and texts that could not be written."""
 
     @property
     def verdicts(self) -> Sequence[ClaimVerdict]:
@@ -69,7 +69,7 @@ class Reproduction:
 
     @property
     def by_replicate(self) -> Mapping[int, Mapping[str, Done]]:
-        """What came of the tasks of each replicate, of later ones without those of the first."""
+        """Return the performed tasks of each replicate, of later ones without those of the first."""
         return {self.plan.options.replicate: self.outcome.done, **self.replication.done}
 
     @property
@@ -243,7 +243,7 @@ def _costs(reproduction: Reproduction) -> pl.DataFrame:
 
 
 def replicate_lines(reproduction: Reproduction) -> Iterator[str]:
-    """What differs between replicates, what they have taken, and what is left; nothing of a single one."""
+    """Describe the replicates: differences, processor time, and what is left; nothing of a single one."""
     of = reproduction.replication
     if not of.several:
         return
@@ -261,7 +261,7 @@ def replicate_lines(reproduction: Reproduction) -> Iterator[str]:
 
 
 def repeat_lines(reproduction: Reproduction) -> Iterator[str]:
-    """Which points of studies, and which replicates of claims, have the same results as others."""
+    """Name points of studies, and replicates of claims, that have the same results as others."""
     of_studies = reproduction.outcome.repeats.items()
     yield from by_name((name, line) for name, sentences in of_studies for line in sentences)
     yield from by_name(
@@ -389,7 +389,7 @@ def _replicated_rows(claim: ClaimVerdict) -> Iterator[str]:
 
 
 def _asked(verdict: ClaimVerdict) -> str:
-    """What the paper claims, and the condition by which it is judged."""
+    """Return the paper's claim, and the condition by which it is judged."""
     return _cell(f"{verdict.claim.claim}<br>*judged by:* {verdict.claim.check}")
 
 

@@ -59,7 +59,7 @@ PAPERS = _Papers(
 
 @dataclass(frozen=True)
 class Options:
-    """How much of a paper is run."""
+    """Options of a reproduction."""
 
     quick: bool = False
     """A scaled version, in a few minutes."""
@@ -72,7 +72,7 @@ class Options:
     variant: str | None = None
     """The model of the paper's system, if not the default."""
     replicate: int = 1
-    """Which replicate: replicate 1 has the seeds of the paper's folder."""
+    """Number of the replicate: replicate 1 has the seeds of the paper's folder."""
     deciding: bool = False
     """Whether studies that are only shown beside a claim are left out."""
     changes: Mapping[str, Change] = field(default_factory=dict)
@@ -101,7 +101,7 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Plan:
-    """What will be run, and what is omitted."""
+    """Studies that will be run, and those that are omitted."""
 
     folder: Folder
     claims: Sequence[Claim]
@@ -117,7 +117,7 @@ class Plan:
         return self.folder.name
 
     def scales(self, claim: Claim) -> str:
-        """What a study of the claim lacks of the paper's, as text; empty if nothing."""
+        """Return the difference of the claim's studies from the paper's, as text; empty if there is none."""
         notes = dict.fromkeys(self.left_out[name] for name in claim.studies if name in self.left_out)
         return "; ".join(notes) or ("--quick" if self.options.quick else "")
 
@@ -162,7 +162,7 @@ def plan_of(folder: Folder, claims: Sequence[Claim], options: Options) -> Plan:
 
 
 def _of_variant(paper: PaperTable, entry: StudyEntry, options: Options) -> Iterator[Change]:
-    """What the chosen variant changes in a study that has a study file."""
+    """Yield the changes by the chosen variant to a study that has a study file."""
     if options.variant is not None and entry.file is not None:
         variant = paper.variant[options.variant]
         yield variant.all

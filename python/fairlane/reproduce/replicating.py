@@ -43,7 +43,7 @@ class Unit:
 
 @dataclass
 class Ledger:
-    """Which studies were run in which replicate, and what they take."""
+    """Studies that were run in each replicate, and their costs."""
 
     claims: Sequence[Claim]
     """Those that can be judged: the ones with all runs in the first replicate."""
@@ -52,13 +52,13 @@ class Ledger:
     tasks: Mapping[str, frozenset[str]]
     """Digests of the first replicate's tasks, by study."""
     costs: Mapping[str, Done]
-    """What they took, by digest."""
+    """Their costs, by digest."""
     replicates: int
-    """How many replicates are wanted."""
+    """Number of replicates that are wanted."""
     limit_s: float | None = None
     """Processor time for all replicates but the first, s; None for no limit."""
     spent_s: float = 0.0
-    """What they have taken, whenever they were computed, s."""
+    """Processor time that they have taken, whenever they were computed, s."""
     run: dict[int, frozenset[str]] = field(default_factory=dict)
     """The studies of each replicate after the first."""
     first: int = 1
@@ -67,7 +67,7 @@ class Ledger:
     """The replicates of each claim that were judged elsewhere."""
 
     def next_round(self, verdicts: Mapping[str, ClaimVerdict]) -> list[Unit]:
-        """What to run next; nothing if all is done or nothing fits."""
+        """Choose the next runs; nothing if all is done or nothing fits."""
         for claims in self._groups(verdicts):
             if units := list(self._fitting(claims)):
                 return units
@@ -140,7 +140,7 @@ class Ledger:
         yield others[half:]
 
     def _count(self, claim: Claim) -> int:
-        """How many replicates it has: the first, those that were run here, and those that were judged elsewhere."""
+        """Count its replicates: the first, those that were run here, and those that were judged elsewhere."""
         elsewhere = self.known.get(claim.id, frozenset()) - {self.first, *self._wanted}
         return 1 + len(self._wanted) - len(self._missing(claim)) + len(elsewhere)
 
@@ -167,19 +167,19 @@ class Ledger:
 
 @dataclass(frozen=True)
 class Replication:
-    """What came of all replicates."""
+    """Results of all replicates."""
 
     verdicts: Sequence[ClaimVerdict]
     replicates: int = 1
-    """How many were wanted."""
+    """Number of replicates that were wanted."""
     limit_s: float | None = None
     """Processor time for all but the first, s; None for no limit."""
     spent_s: float = 0.0
-    """What these have taken, whenever they were computed, s."""
+    """Processor time that these have taken, whenever they were computed, s."""
     rest: Mapping[str, tuple[int, float]] = field(default_factory=dict)
     """For each claim that is not complete: how many replicates are missing, and their estimated processor time, s."""
     done: Mapping[int, Mapping[str, Done]] = field(default_factory=dict)
-    """What came of the tasks that a replicate has on its own, by replicate, after the first."""
+    """Tasks that a replicate has on its own, by replicate, after the first."""
     others: Sequence[int] = ()
     """Replicates that were judged elsewhere by another version of the simulator."""
 

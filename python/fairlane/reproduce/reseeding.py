@@ -23,7 +23,7 @@ _KEPT = ("design", "cluster")
 
 
 def shift(replicate: int) -> int:
-    """What is added to every seed."""
+    """Return the number that is added to every seed."""
     return (replicate - 1) * STRIDE
 
 

@@ -31,7 +31,7 @@ from fairlane.reproduce.verdicts import once
 from fairlane.tasks.executor import Executor
 
 POINTS = 128
-"""How many points there are by default."""
+"""Number of points by default."""
 MOST_POINTS = 512
 SEED = 1
 """Seed of the sequence of points."""
@@ -58,7 +58,7 @@ class Point:
     """One combination of values, with seeds of its own."""
 
     number: int
-    """From 1; repeats of the defaults are 0 and below."""
+    """Number from 1; repeats of the defaults are 0 and below."""
     values: Mapping[str, Value]
 
     def replicate(self, shared: int = 0) -> int:
@@ -78,7 +78,7 @@ class Point:
 
 @dataclass(frozen=True)
 class PointRun:
-    """What came of a point: rows of ``SCHEMA``; the processor time that it took, s; or why there is nothing."""
+    """Result of a point: rows of ``SCHEMA``; the processor time that it took, s; or the reason why there is none."""
 
     point: Point
     rows: Sequence[tuple[object, ...]] = ()
@@ -105,11 +105,11 @@ class Mapped:
     space: Space
     runs: Sequence[PointRun]
     wanted: int
-    """How many points were asked for."""
+    """Number of points that were asked for."""
 
     @property
     def title(self) -> str:
-        """That of the paper, or in short of it and of a space in a file of its own."""
+        """Title of the paper, or in short of it and of a space in a file of its own."""
         title = self.folder.paper.title
         return f"{title.split(',')[0]}, {self.space.title}" if self.space.title else title
 
@@ -169,7 +169,7 @@ def claims_of(folder: Folder, space: Space) -> list[Claim]:
 
 
 def planned(folder: Folder, space: Space, point: Point) -> Plan:
-    """What is run at a point. Raises ``ScenarioError`` if its values suit no study."""
+    """Plan the studies of a point. Raises ``ScenarioError`` if its values suit no study."""
     changes = {}
     for entry in folder.paper.study:
         names = tuple(name for name in (entry.file, entry.name) if name)

@@ -1,4 +1,4 @@
-"""What a robustness map leaves: tables, a figure and a page of one paper, and those of several papers together."""
+"""Write a robustness map: tables, a figure and a page of one paper, and those of several papers together."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -167,7 +167,7 @@ def _write(table: pl.DataFrame, path: Path) -> None:
 
 
 def _ran(robustness: Map) -> str:
-    """How many points were run."""
+    """Say how many points were run."""
     numbers = [run.point.number for run in robustness.mapped.runs if not run.error]
     points, repeats = sum(number > 0 for number in numbers), sum(number < 1 for number in numbers)
     wanted = robustness.mapped.wanted
@@ -176,7 +176,7 @@ def _ran(robustness: Map) -> str:
 
 
 def headlines(robustness: Map) -> Iterator[str]:
-    """How much was run, on what, and what it took."""
+    """Yield sentences on the number of points, the studies, and the processor time."""
     mapped = robustness.mapped
     yield f"{_ran(robustness)}, {seconds(mapped.cpu_s)} of processor time."
     yield f"System: {mapped.space.system}."
@@ -184,7 +184,7 @@ def headlines(robustness: Map) -> Iterator[str]:
 
 
 def _repeats(mapped: Mapped, claim: str) -> Iterator[str]:
-    """Which repeats of the defaults, and which points, have the same results as others."""
+    """Name repeats of the defaults, and points, that have the same results as others."""
     kept, count = mapped.once(claim, defaults=True)
     if len(kept) < count:
         what, whats = "repeat of the defaults", "repeats of the defaults"
@@ -222,7 +222,7 @@ def _clause_table(clauses: pl.DataFrame) -> Iterator[str]:
 
 
 def _levels_table(robustness: Map) -> Iterator[str]:
-    """What decides clauses that depend: the share at the levels of the first two parameters."""
+    """Yield a table of clauses that depend: the share at the levels of the two parameters that decide most."""
     depends = robustness.clauses.filter(pl.col("verdict") == DEPENDS, pl.col("decided_by") != "")
     if not depends.height:
         return

@@ -32,7 +32,7 @@ from fairlane.wording import plural
 
 @dataclass(frozen=True)
 class Done:
-    """What came of a task: wall and processor time, s, when it was performed; or why it has no answer."""
+    """A performed task: wall and processor time, s; or the reason why it has no answer."""
 
     task: Computable
     seconds: float = 0.0
@@ -114,7 +114,7 @@ def stored_as(task: Computable) -> str:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a plan."""
+    """Results of a plan."""
 
     tables: Database
     """Those of the studies: each study's in a schema of its name, and all of one name together, with a column
@@ -122,9 +122,9 @@ class Outcome:
     derived: Mapping[str, pl.DataFrame]
     """Those that the paper makes, by name."""
     failures: Mapping[str, int]
-    """How many runs of a study failed, by study."""
+    """Number of failed runs of a study, by study."""
     done: Mapping[str, Done] = field(default_factory=dict)
-    """What came of every task, by digest."""
+    """Performed tasks, by digest."""
     tasks: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Digests of the tasks of each study; studies may share tasks."""
     results: Mapping[str, str] = field(default_factory=dict)
@@ -135,7 +135,7 @@ class Outcome:
     """Processor time of the paper's functions that derive tables, s, whenever they were called."""
 
     def missing(self, plan: Plan, study: str) -> list[str]:
-        """What claims about a study would need and is not there, in words."""
+        """Return the parts of a study that claims need and that are missing, as phrases."""
         if study not in plan.studies:
             return [f"{study}: {plan.left_out.get(study, 'not run')}"]
         if study in self.tasks and not self.tasks[study]:

@@ -1,4 +1,4 @@
-"""What the points of a robustness map say of each clause: where it holds, how often, and which parameters decide it.
+"""Summarise the points of a robustness map by clause: share, edges, and the parameters that decide it.
 
 A clause holds at a point if all its numbers are in their bands; its margin there is that of the number that is nearest
 to the edge of its band, or farthest beyond it. Points at which a number could not be measured do not count for it. The
@@ -101,7 +101,7 @@ def verdict_of(held: int, points: int, *, calibrated: bool = False) -> str:
 
 
 def title_of(space: Space, claim: Claim, number: int) -> str:
-    """What a clause says, counted from 1: its title, or what it measures without the numbers."""
+    """Return the title of a clause, counted from 1; by default its measurement without the numbers."""
     if claim.id in space.titles:
         return space.titles[claim.id][number - 1]
     clause = claim.clause[number - 1]

@@ -1,4 +1,4 @@
-"""What a paper leaves open: the file ``robustness.toml`` with parameters, their plausible ranges and the sources.
+"""Parameters that a paper leaves open: the file ``robustness.toml`` with plausible ranges and the sources.
 
 A parameter is a range of a number or a quantity, or a choice among named levels. What a value of it changes is written
 like the changes for ``--quick``, and comes after them: keys of the study file, keys of the scenario, rules. In the text
@@ -168,7 +168,7 @@ class Parameter(Effect):
         return float(int(value)) if self.whole else float(round(value)) if self.unit else value
 
     def change(self, value: Value, names: tuple[str, ...]) -> Change:
-        """What a value changes in a study, whose file and name are ``names``."""
+        """Return the changes by a value to a study, whose file and name are ``names``."""
         if self.levels:
             return self.levels[str(value)].applied(value, None, names)
         return self.applied(value, self.unit, names)
@@ -187,7 +187,7 @@ class Space(Table):
 
     _file: str = PrivateAttr(default=FILE)
     title: str = ""
-    """What the parameters are about, in a few words; for a space in a file of its own."""
+    """Subject of the parameters, in a few words; for a space in a file of its own."""
     shared_seeds: bool = False
     """Whether points have the seeds of the repeats of the defaults, and not each its own: with eight repeats, points 1
     to 8 those of the first, 9 to 16 those of the second. Then points share simulations that do not depend on the
@@ -199,11 +199,11 @@ class Space(Table):
     left_out: dict[str, str] = Field(default_factory=dict)
     """Claims that are not judged on this system, and why."""
     titles: dict[str, list[str]] = Field(default_factory=dict)
-    """What each clause of a claim says, in a few words; by default its measurement without the numbers."""
+    """Titles of the clauses of each claim; by default the measurement without the numbers."""
     without_tables: list[str] = Field(default_factory=list)
     """Tables of ``paper.toml`` that no claim needs here, and that are not made."""
     repeats: int = Field(default=8, ge=0, le=100)
-    """How often the defaults are run with other seeds, for what chance alone changes."""
+    """Number of runs of the defaults with other seeds, for what chance alone changes."""
     parameter: list[Parameter] = Field(min_length=1)
     """The parameters that the paper leaves open."""
 
@@ -239,7 +239,7 @@ def further(folder: Folder) -> list[str]:
 
 
 def space_of(folder: Folder, name: str | None = None) -> Space:
-    """What a paper leaves open, as its folder says: ``robustness.toml``, or a further space by its name.
+    """Read the parameters that a paper leaves open: ``robustness.toml``, or a further space by its name.
 
     Raises ``ScenarioError``.
     """

@@ -32,7 +32,7 @@ BY_CHANCE = 0.05
 
 
 class Verdict(StrEnum):
-    """What is said of a clause or a claim."""
+    """Verdicts of clauses and claims."""
 
     HOLDS = "holds"
     CONDITIONAL = "holds under stated conditions"
@@ -73,7 +73,7 @@ class Measured:
 
     @property
     def first(self) -> Finding:
-        """That of the first replicate that has it: replicate 1 as a rule."""
+        """Finding of the first replicate that has it: replicate 1 as a rule."""
         return self.findings[min(self.findings)]
 
     @cached_property
@@ -109,7 +109,7 @@ class ClauseVerdict:
     """A clause over replicates."""
 
     number: int
-    """Which clause of the claim, from 0."""
+    """Number of the clause in the claim, from 0."""
     clause: Clause
     numbers: Sequence[Measured]
     held: int
@@ -137,7 +137,7 @@ class ClauseVerdict:
 
     @property
     def nearness(self) -> float:
-        """That of the number that is nearest to its band's edge."""
+        """Nearness of the number that is nearest to its band's edge."""
         return min((number.nearness for number in self.numbers), default=float("inf"))
 
 
@@ -151,9 +151,9 @@ class ClaimVerdict:
     clauses: Sequence[ClauseVerdict]
     verdict: Verdict
     missing: Sequence[str] = ()
-    """What is missing in the first replicate."""
+    """Studies that are missing in the first replicate."""
     repeats: int = 0
-    """How many replicates with nothing missing repeat an earlier one."""
+    """Number of replicates with nothing missing that repeat an earlier one."""
     deterministic: bool = False
     """Whether its studies leave nothing to chance: then one replicate is all there is."""
     variant: str = ""
@@ -164,7 +164,7 @@ class ClaimVerdict:
 
     @property
     def complete(self) -> int:
-        """How many replicates count: those in which nothing is missing, and that do not repeat an earlier one."""
+        """Number of replicates that count: nothing is missing in them, and they do not repeat an earlier one."""
         return sum(_counts(judgement) for judgement in self.judged.values()) - self.repeats
 
     @property
@@ -190,7 +190,7 @@ class ClaimVerdict:
 
     @property
     def scaled(self) -> str:
-        """What its studies lack of the paper's."""
+        """Difference of its studies from the paper's."""
         return "; ".join(dict.fromkeys(judgement.scaled for judgement in self.judged.values() if judgement.scaled))
 
     @property
@@ -256,7 +256,7 @@ class ClaimVerdict:
 
     @property
     def _rests_on(self) -> str:
-        """How many replicates decide, and of what is scaled the share of clauses; nothing of what was not run."""
+        """Say how many replicates decide, and of what is scaled the share of clauses; nothing of what was not run."""
         last = self.deciding
         if last.verdict is Verdict.NOT_RUN:
             return ""
@@ -279,7 +279,7 @@ class ClaimVerdict:
 
     @property
     def nearness(self) -> float:
-        """That of its nearest clause; of undecided ones if there are some."""
+        """Nearness of its nearest clause; of undecided ones if there are some."""
         every = [(clause.share_says, clause.nearness) for clause in self.counting]
         near = [margin for verdict, margin in every if verdict is Verdict.UNDECIDED] or [margin for _, margin in every]
         return min(near, default=float("inf"))

@@ -1,4 +1,4 @@
-"""What runs and studies measured: data frames, and the folders they live in."""
+"""Results of runs and studies: data frames, and their folders."""
 
 from fairlane.errors import ResultsError
 from fairlane.results.run import Run, RunMeta, load_run

@@ -50,7 +50,7 @@ def _jobs_with(kind: type[_W], scenario: Resolved) -> list[tuple[int, ResolvedJo
 
 
 def _ends(marks: pl.DataFrame, ranks: int) -> list[int]:
-    """When the last rank marked each iteration, ps, as far as all have."""
+    """Return the time of the last rank's mark of each iteration, ps, as far as all have one."""
     by_iteration = marks.group_by("iteration").agg(pl.len().alias("marked"), pl.col("at").max())
     return by_iteration.filter(pl.col("marked") == ranks).sort("iteration")["at"].to_list()
 

@@ -86,7 +86,7 @@ class Results:
     ON_DEMAND: ClassVar[Sequence[str]] = ()
     """The names of optional tables."""
     folder: Path | None
-    """Where they are stored; None while they are only in memory."""
+    """Their folder; None while they are only in memory."""
 
     def tables(self) -> dict[str, pl.DataFrame]:
         """Every table by name."""

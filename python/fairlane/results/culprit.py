@@ -1,4 +1,4 @@
-"""Which job costs which other job time: one sentence, which the terminal, the figures and the report page share.
+"""Attribute lost time to jobs: one sentence, which the terminal, the figures and the report page share.
 
 The victim is the job whose throughput falls most against its isolated run. With leave-one-out runs (``lost_time``) the
 culprit is the job without which an iteration of the victim is shortest. Without them no culprit is named: the sentence
@@ -36,11 +36,11 @@ class LeftOut:
     """A leave-one-out run."""
 
     aggressor: str
-    """What it leaves out."""
+    """Aggressor that it leaves out."""
     jobs: Sequence[int]
     """The numbers of its jobs among those of the co-run."""
     work: Work
-    """What they did."""
+    """Work of the jobs."""
 
 
 def lost_time(
@@ -83,7 +83,7 @@ NOTICEABLE = 0.005
 """A job is called slowed down when it does this share less than isolated."""
 HINT = "Queueing delay is not lost time: fairlane run --leave-one-out attributes the time that jobs lose."
 ALMOST_ALL = 0.995
-"""From this share of the lost time on, all of it is said to be one job's."""
+"""Share of the lost time from which on all of it is said to be one job's."""
 Floats = npt.NDArray[np.float64]
 
 
@@ -156,7 +156,7 @@ def _queueing(run: Run, victims: list[str], aggressors: list[str]) -> Floats:
 
 
 def headline(run: Run) -> str | None:
-    """Which job loses most time, and because of which other; None if nothing is known of either."""
+    """Name the job that loses most time, and the one that costs it most; None if neither is known."""
     slowed, compared = slowed_down(run.jobs), run.jobs["w"].count() > 0
     if lost := LostTime.of(run):
         return _attributed(lost, slowed, none_slowed(run.jobs) if compared else None)
@@ -187,7 +187,7 @@ def _losers(jobs: pl.DataFrame, slowed: pl.DataFrame) -> tuple[str, bool]:
 
 
 def none_slowed(jobs: pl.DataFrame) -> str | None:
-    """That no job is slowed down, of those with enough iterations; None if there are none of them."""
+    """Say that no job is slowed down, of those with enough iterations; None if there are none of them."""
     few = pl.col("ten_iterations_ps").is_not_null()
     if jobs.filter(pl.col("w").is_not_null(), ~few).is_empty():
         return None

@@ -1,4 +1,4 @@
-"""From the engine's integers to the tables of a run: iterations, ``W``, shares of time, names.
+"""Derive the tables of a run from the engine's integers: iterations, ``W``, shares of time, names.
 
 ``W`` compares the times that a job takes to the same iterations in the co-run and isolated: see ``milestones``.
 ``W`` by iterations, that of Savoie et al. 2020, compares how many iterations its slowest rank has marked,
@@ -314,7 +314,7 @@ def links(raw: pl.DataFrame, classes: Sequence[str]) -> pl.DataFrame:
 
 
 _OF_LINK = ("link", "class", "role", "link_name")
-"""What the tables of samples, of departures and of interference by port have of a link."""
+"""Columns of links in the tables of samples, of departures and of interference by port."""
 
 
 def samples(links: pl.DataFrame, raw: pl.DataFrame) -> pl.DataFrame:

@@ -106,7 +106,7 @@ def _quantile(quantile: float) -> pl.Expr:
 Floats = NDArray[numpy.float64]
 
 BATCHES = 24
-"""How many batches there are at least, after the first ones."""
+"""Least number of batches, after the first ones."""
 
 _ENDS = {name: kind for name, kind in types(ON_DEMAND["latency"]).items() if name.endswith(("_low_ps", "_high_ps"))}
 _LEVELS: Mapping[str, Sequence[str]] = {
@@ -115,13 +115,13 @@ _LEVELS: Mapping[str, Sequence[str]] = {
     "workload": ("workload",),
     "kind": ("kind",),
 }
-"""What is merged, and what then tells rows apart besides messages and packets; nothing is merged at the first level."""
+"""Columns that are merged, and those that then tell rows apart besides messages and packets; at first none."""
 _SCHEMA = {"level": pl.String, "of": pl.String, "job": pl.UInt32, "kind": pl.String, "workload": pl.String, **_ENDS}
 
 
 @dataclass(frozen=True)
 class Look:
-    """What had been counted at one instant: by histogram and bucket, and the sum of each histogram.
+    """Counts at one instant: by histogram and bucket, and the sum of each histogram.
 
     Both have the columns ``of``, ``job``, ``kind``.
     """
@@ -131,7 +131,7 @@ class Look:
 
     @classmethod
     def at(cls, engine: Engine) -> Self:
-        """What ``engine`` has counted so far."""
+        """Read the counts of ``engine`` so far."""
         counts = frame(engine.table("latency_counts")).rename({"of": "packets"})
         sums = exact_of(engine).with_columns(packets=(pl.col("of") == "packet").cast(pl.UInt8))
         number = ("packets", "job", "kind_number")
@@ -193,7 +193,7 @@ def intervals(looks: Sequence[Look], by: Sequence[str]) -> Iterator[dict[str, An
 
 
 def _by_batch(looks: Sequence[pl.DataFrame], by: Sequence[str], name: str) -> Floats:
-    """What was added to the column ``name`` in each batch (row), for each row of the last look (column)."""
+    """Return the additions to the column ``name`` in each batch (row), for each row of the last look (column)."""
     places = looks[-1].select(by).with_row_index()
     counts = numpy.zeros((len(looks), places.height))
     for at, look in enumerate(looks):

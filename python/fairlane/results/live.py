@@ -33,14 +33,14 @@ _PREFIX, _SUFFIX = ".", ".live"
 
 
 class Progress(Table):
-    """How far the simulations of a run are."""
+    """Progress of the simulations of a run."""
 
     simulated_s: float = 0.0
     """Simulated time of the co-run, s."""
     duration_s: float = 0.0
     """Simulated time to reach, s."""
     share: float = 0.0
-    """How much of all simulations is done, isolated runs included, from 0 to 1."""
+    """Share of all simulations that is done, isolated runs included, from 0 to 1."""
     packet_hops: int = 0
     """Packet-hops of the co-run."""
     hops_per_s: float | None = None
@@ -52,7 +52,7 @@ class Progress(Table):
     isolated: int = 0
     """Jobs that are also simulated in isolation."""
     isolated_done: int = 0
-    """How many of them are done."""
+    """Number of them that are done."""
 
 
 class History(Table):
@@ -64,7 +64,7 @@ class History(Table):
 
 
 class Jobs(Table):
-    """What jobs did so far, by job."""
+    """Work of jobs so far, by job."""
 
     name: tuple[str, ...] = ()
     workload: tuple[str, ...] = ()
@@ -100,7 +100,7 @@ class BusyLinks(Table):
 
 
 class State(Table):
-    """What is known about a run in progress."""
+    """State of a run in progress."""
 
     format: Literal[1] = 1
     version: str
@@ -112,7 +112,7 @@ class State(Table):
     """Process that simulates, on the machine ``machine``."""
     machine: str
     written: float = Field(default_factory=time.time)
-    """When this was written, seconds since 1970."""
+    """Time of writing, seconds since 1970."""
     phase: Literal["simulating", "storing", "failed"] = "simulating"
     error: str | None = None
     """Why it failed."""
@@ -126,7 +126,7 @@ class State(Table):
 
 
 def live_folder(folder: Path) -> Path:
-    """Where the state of a run is that will be stored in ``folder``."""
+    """Return the folder of the state of a run that will be stored in ``folder``."""
     whole = folder.absolute()
     return whole.with_name(f"{_PREFIX}{whole.name}{_SUFFIX}")
 

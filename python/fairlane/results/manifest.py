@@ -130,16 +130,16 @@ class Sealed:
 
 @dataclass(frozen=True)
 class Examined:
-    """What the manifest of a folder says, and what is wrong with the files that it lists."""
+    """Content of a folder's manifest, and problems of the files that it lists."""
 
     kind: str
-    """What the folder has: ``run``, ``study`` ..."""
+    """Kind of the folder: ``run``, ``study`` ..."""
     version: str
     """Version of fairlane that wrote it."""
     schema_version: int
     """Version of the tables' columns."""
     files: int
-    """How many files are listed."""
+    """Number of listed files."""
     problems: tuple[str, ...]
     """One message for each file that is missing or has changed."""
 

@@ -1,4 +1,4 @@
-"""How far a job came and when, and two runs of it compared over the iterations that both of them completed.
+"""Completed iterations of a job, and comparisons of two runs over the iterations that both of them completed.
 
 A job completes its iteration ``k`` at the instant at which the last of its ranks marks it. Both runs do the same work
 in the same iterations, so the times that they take to them compare the runs exactly. With ``k`` the last iteration that
@@ -32,26 +32,26 @@ FEW_ITERATIONS = 10
 
 @dataclass(frozen=True)
 class Milestones:
-    """When a job completed its iterations in one run. Times are picoseconds from the job's start."""
+    """Completed iterations of a job in one run. Times are picoseconds from the job's start."""
 
     stride: int
     """The times are those of iterations ``stride``, ``2 stride``, ...: 1, or a power of two in very long runs."""
     times: Sequence[int]
-    """When it completed them."""
+    """Times of completion."""
     iterations: int
-    """How many it completed."""
+    """Number of completed iterations."""
     ended: int | None = None
-    """When its last rank came to the end of its program; None if not all did."""
+    """Time at which its last rank came to the end of its program; None if not all did."""
     later: Sequence[int] = ()
-    """When it completed the others of its first two after the end of the simulated time, if it was simulated on."""
+    """Times of the others of its first two after the end of the simulated time, if it was simulated on."""
     start: int = 0
-    """When it began, ps after the beginning of the simulation."""
+    """Its beginning, ps after that of the simulation."""
     stop: int | None = None
-    """When it is stopped, ps after the beginning of the simulation; None if it is not."""
+    """Time at which it is stopped, ps after the beginning of the simulation; None if it is not."""
     until: int = 0
-    """How long it was simulated, without the time of ``later``."""
+    """Simulated time, without that of ``later``."""
     elapsed: Sequence[int] | None = None
-    """How long the timed parts of these iterations took; None without such parts."""
+    """Times of the timed parts of these iterations; None without such parts."""
     failed: bool = False
     """Whether it failed because a packet was lost for good. Nothing is compared with such a run."""
 
@@ -61,12 +61,12 @@ class Milestones:
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> Self:
-        """From ``written``."""
+        """Read what ``written`` has made."""
         return cls(**data)
 
     @property
     def known(self) -> Sequence[int]:
-        """When it completed iterations, those after the end of the simulated time included."""
+        """Return the times of completed iterations, those after the end of the simulated time included."""
         return [*self.times, *self.later]
 
     @property
@@ -96,7 +96,7 @@ class Milestones:
 
 @dataclass(frozen=True)
 class Common:
-    """What a job did in two runs, and how they compare.
+    """Iterations of a job in two runs, and their comparison.
 
     The iterations that are compared, and the time that the first of the runs and the other (``reference``) took to
     them, ps.
@@ -119,7 +119,7 @@ class Common:
 
 
 def common(run: Milestones, reference: Milestones, *, warm_up: bool = True) -> Common | None:
-    """How two runs of a job compare; None if there is no iteration that both completed, or it failed in one of them.
+    """Compare two runs of a job; None if there is no iteration that both completed, or it failed in one of them.
 
     ``warm_up`` says whether the first iterations may be left out: not where what is learnt in them counts.
     """
@@ -152,7 +152,7 @@ def _aligned(run: Milestones, reference: Milestones) -> tuple[int, Sequence[int]
 
 
 def lost_time(run: Milestones, reference: Milestones) -> tuple[Common, Estimate] | None:
-    """How two runs of a job compare, and by how much an iteration takes longer in ``run``, s; None as in ``common``.
+    """Compare two runs of a job, with the time that an iteration takes longer in ``run``, s; None as in ``common``.
 
     The interval is that of the differences between the times of the same iterations.
     """

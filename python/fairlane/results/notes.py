@@ -1,4 +1,4 @@
-"""What is to be known about a run: jobs that failed, new routes after faults, and jobs without a reliable W.
+"""Notes on a run: jobs that failed, new routes after faults, and jobs without a reliable W.
 
 Those have failed, or completed too few iterations or none.
 
@@ -18,7 +18,7 @@ from fairlane.results.run import Run
 from fairlane.wording import listed, percent, plural, seconds, significant, some, time_unit
 
 MANY = 5
-"""From this number of jobs on, iterations are summarised."""
+"""Number of jobs from which on iterations are summarised."""
 UNEVEN = 2
 """A rail with more than so many times the bytes of another is noted."""
 MOST_LINES = 8
@@ -43,7 +43,7 @@ def sufficient(jobs: pl.DataFrame) -> str | None:
 
 
 def stops(jobs: pl.DataFrame) -> str:
-    """Which of these jobs are stopped before that, to be added to a sentence: for them a longer run changes nothing."""
+    """Name the jobs that are stopped before that, to be added to a sentence: for them a longer run changes nothing."""
     before = jobs.filter(pl.col("stop_ps") < pl.col("ten_iterations_ps"))
     names = before["name"].unique(maintain_order=True).to_list()
     return f", but {listed(names)} {'is' if len(names) == 1 else 'are'} stopped before" if names else ""
@@ -110,7 +110,7 @@ def _failed(run: Run) -> Iterator[str]:
 
 
 def _lost(row: Mapping[str, Any]) -> str:
-    """When a job failed, and what was lost."""
+    """Say when a job failed, and what was lost."""
     ends = f"from {row['from_name']} to {row['to_name']}"
     return f"{seconds(row['time_ps'] * PS)}: a packet {ends} was lost more often than network.retry_count permits"
 
@@ -176,7 +176,7 @@ def sentence(
     whose: str = "",
     once: bool = True,
 ) -> str:
-    """That so many of ``count`` runs repeat another, and what changes nothing, as seeds; ``once``: they count once."""
+    """Say that so many of ``count`` runs repeat another, and which seeds change nothing; ``once``: they count once."""
     verb = "repeats" if repeats == 1 else "repeat"
     repeated = f"{repeats} of {plural(count, what, whats)}{whose} {verb} another of the same condition, bit for bit"
     counted = f", and {'counts' if repeats == 1 else 'count'} once" if once else ""

@@ -23,7 +23,7 @@ _DAMAGE = (
     *(pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, MemoryError, ValueError, TypeError),
     RuntimeError,  # of DuckDB, for a column name that is not UTF-8
 )
-"""What libraries raise for damaged files; a panic is no ``Exception``."""
+"""Exceptions of libraries for damaged files; a panic is no ``Exception``."""
 
 
 def read_parquet(path: Path, schema: Schema | None = None) -> pl.DataFrame:

@@ -31,11 +31,11 @@ class Number(Table):
     """A number of a clause over replicates."""
 
     label: str
-    """What was measured."""
+    """The measured quantity."""
     band: str
     """The interval in which it has to be, as text."""
     reported: str = ""
-    """What the paper reports."""
+    """The paper's value."""
     replicates: list[int]
     values: list[float | None]
     """By replicate; None where nothing was measured."""
@@ -63,7 +63,7 @@ class ClaimResult(Table):
     where: str
     """The place in the paper."""
     paper: str
-    """What the paper reports."""
+    """The paper's statement."""
     verdict: str
     words: str
     """The verdict with the number of replicates and its reason."""
@@ -76,11 +76,11 @@ class ClaimResult(Table):
 
 
 class ReproductionMeta(Table):
-    """What ``reproduction.json`` holds."""
+    """Content of ``reproduction.json``."""
 
     schema_version: int = REPRODUCTION_SCHEMA_VERSION
     version: str
-    """That of fairlane."""
+    """Version of fairlane."""
     paper: str
     title: str
     citation: str
@@ -91,7 +91,7 @@ class ReproductionMeta(Table):
     simulations: int
     cpu_s: float
     notes: list[str] = Field(default_factory=list)
-    """What to know about the results, a sentence each."""
+    """Notes on the results, a sentence each."""
     claims: list[ClaimResult]
 
 
@@ -102,7 +102,7 @@ class ChartData(Table):
     """A specification of Vega-Lite without data."""
     columns: dict[str, list[Any]]
     rows: int
-    """How many rows the query has; of many, evenly spaced ones are kept."""
+    """Number of rows of the query; of many, evenly spaced ones are kept."""
 
 
 class FigureData(Table):
@@ -121,7 +121,7 @@ class _Figures(Table):
 
 
 class MapMeta(Table):
-    """What ``robustness.json`` holds."""
+    """Content of ``robustness.json``."""
 
     schema_version: int = REPRODUCTION_SCHEMA_VERSION
     version: str
@@ -129,7 +129,7 @@ class MapMeta(Table):
     title: str
     simulator: str
     lines: list[str]
-    """How much was run, on what system, and what it took."""
+    """Number of points, the system, and the processor time."""
     parameters: list[dict[str, str]]
     """``name``, ``title``, ``range``, ``default`` and ``source`` of each."""
     left_out: list[str] = Field(default_factory=list)
@@ -143,7 +143,7 @@ class RobustnessResults(Results):
     frames: Mapping[str, pl.DataFrame]
     """Its tables by name."""
     folder: Path | None = None
-    """Where it is stored."""
+    """Its folder."""
 
     TABLES = ()
 
@@ -152,7 +152,7 @@ class RobustnessResults(Results):
         return {name.replace("-", "_"): table for name, table in self.frames.items()}
 
     def headline(self) -> str:
-        """What it is a map of, in a line."""
+        """Subject of the map, in a line."""
         return f"{self.meta.title}: robustness of {plural(self.frames['robustness-clauses'].height, 'clause')}"
 
     @classmethod
@@ -183,12 +183,12 @@ class ReproductionResults(Results):
     robustness: RobustnessResults | None = None
     """The robustness map in the same folder, if there is one."""
     folder: Path | None = None
-    """Where it is stored."""
+    """Its folder."""
 
     TABLES = ("claims", "clauses", "cells")
 
     def headline(self) -> str:
-        """What it is, in a line."""
+        """Title, in a line."""
         scaled = " (scaled)" if self.meta.quick else ""
         return f"{self.meta.title}{scaled}: {plural(len(self.meta.claims), 'claim')}"
 

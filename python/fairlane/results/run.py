@@ -25,7 +25,7 @@ SCHEMA_VERSION = 10
 
 
 class Timings(Table):
-    """Where the wall time of a run went, s."""
+    """Parts of the wall time of a run, s."""
 
     set_up_s: float
     """Reading and checking the scenario, placing jobs, writing their programs."""
@@ -65,7 +65,7 @@ class RunMeta(Table):
     packet_hops: int
     """Packets times links crossed, with all jobs together."""
     totals: dict[str, int] | None = None
-    """What the network carried with all jobs together, as ``Simulation.totals``; runs of earlier versions lack it."""
+    """Totals of the network with all jobs together, as ``Simulation.totals``; runs of earlier versions lack it."""
     wall_s: float
     """Time that the whole run took, isolated runs included, s."""
     cpu_s: float
@@ -89,7 +89,7 @@ class RunMeta(Table):
 
 @dataclass(frozen=True)
 class Source:
-    """What a run was made from, as stored with it: the scenario as TOML, and what it was resolved to as JSON."""
+    """Source of a run, as stored with it: the scenario as TOML, and the resolved one as JSON."""
 
     scenario: str
     resolved: str
@@ -155,9 +155,9 @@ class Run(Results):
     sweeps: pl.DataFrame | None = None
     """One row per time that routes were recomputed after a change of the fabric; if there are any."""
     folder: Path | None = None
-    """Where it is stored; None while it is only in memory."""
+    """Its folder; None while it is only in memory."""
     source: Source | None = field(default=None, repr=False)
-    """What it was made from; None if it was read from a folder, or belongs to a running simulation."""
+    """Its source; None if it was read from a folder, or belongs to a running simulation."""
 
     TABLES = tuple(ALWAYS)
     ON_DEMAND = tuple(ON_DEMAND)
@@ -222,7 +222,7 @@ def resolved(run: Run) -> dict[str, Any] | None:
 
 
 def new_folder(scenario: str, started: datetime, out: Path | None) -> Path:
-    """Where a run is to be stored: ``out``, or a folder under ``runs/`` named after the scenario and the time.
+    """Choose the folder of a new run: ``out``, or one under ``runs/`` named after the scenario and the time.
 
     Raises ``ResultsError`` if ``out`` exists and is not an empty directory.
     """

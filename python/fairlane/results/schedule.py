@@ -48,7 +48,7 @@ class ScheduleMeta(Table):
 
     schema_version: int = SCHEDULE_SCHEMA_VERSION
     version: str
-    """That of fairlane."""
+    """Version of fairlane."""
     log: str
     """Name of the job log."""
     log_sha256: str
@@ -65,7 +65,7 @@ class ScheduleMeta(Table):
     verified: list[dict[str, Any]] = Field(default_factory=list)
     """Of each allocator the error of the model on simulated snapshots."""
     notes: list[str] = Field(default_factory=list)
-    """What to know about the results, a sentence each."""
+    """Notes on the results, a sentence each."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -78,12 +78,12 @@ class ScheduleResults(Results):
     placed: pl.DataFrame
     """One row per allocator and job that ran."""
     folder: Path | None = None
-    """Where it is stored."""
+    """Its folder."""
 
     TABLES = ("allocators", "placed")
 
     def headline(self) -> str:
-        """What was scheduled, in a line."""
+        """Name the log, in a line."""
         jobs = self.placed["job"].n_unique()
         return f"{self.meta.log}: {plural(jobs, 'job')} on {plural(self.meta.hosts, 'host')}"
 

@@ -55,7 +55,7 @@ class StudyMeta(Table):
     recomputed: list[str] = Field(default_factory=list)
     """Stored answers that had changed since they were stored, and so were computed again in that call."""
     notes: list[str] = Field(default_factory=list)
-    """What to know about the results, a sentence each."""
+    """Notes on the results, a sentence each."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -73,9 +73,9 @@ class StudyResults(Results):
     failures: pl.DataFrame
     """One row per run that failed, with where its scenario is."""
     measured: Mapping[str, pl.DataFrame] | None = None
-    """What was measured of each run, by name; then ``work`` and ``periods`` have no rows. None of one that compares."""
+    """Measured tables of each run, by name; then ``work`` and ``periods`` have no rows. None if it compares runs."""
     folder: Path | None = None
-    """Where it is stored."""
+    """Its folder."""
 
     TABLES = ("runs", "work", "periods", "failures")
 
@@ -96,7 +96,7 @@ class StudyResults(Results):
         return {"runs": self.runs, "failures": self.failures, **self.measured}
 
     def headline(self) -> str:
-        """What it is a study of, in a line."""
+        """Subject of the study, in a line."""
         meta = self.meta
         failed = f", {meta.failures} failed" if meta.failures else ""
         return f"{meta.study}: {plural(meta.points, 'point')}, {plural(meta.runs, 'run')}{failed}"

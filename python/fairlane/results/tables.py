@@ -26,13 +26,13 @@ class Observed:
     latency: Latency | None = None
     """Latencies, unless ``observe.counters`` is off."""
     marks: pl.DataFrame | None = None
-    """When ranks marked iterations, with ``observe.iterations``."""
+    """Ranks' marks of iterations, with ``observe.iterations``."""
     record: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     """Tables of single ports, messages and packets, by name, as far as the scenario asks for them."""
 
     @classmethod
     def of(cls, engine: Engine, scenario: Resolved) -> Self:
-        """What ``engine``, which simulates ``scenario``, has measured so far."""
+        """Read the measurements of ``engine``, which simulates ``scenario``, so far."""
         observe = scenario.tables["observe"]
         by_port = ("port_interference",) if observe["interference_by_port"] else ()
         return cls(
@@ -82,7 +82,7 @@ class Tables:
     without: Sequence[LeftOut] = ()
     """The leave-one-out runs."""
     samples: pl.DataFrame | None = None
-    """What ports did from time to time, in the engine's own columns."""
+    """Samples of ports, in the engine's own columns."""
     counters: pl.DataFrame | None = None
     """The table of flits and stalls."""
     counters_before: pl.DataFrame | None = None

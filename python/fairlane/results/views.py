@@ -125,7 +125,7 @@ class Interference:
     """
 
     labels: list[str]
-    """What the rows and columns stand for: names of jobs or of workloads."""
+    """Labels of rows and columns: names of jobs or of workloads."""
     others: Floats
     """Queueing delay of the victim's (row's) packets that other jobs' packets (columns) caused, s.
 

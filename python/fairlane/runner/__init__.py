@@ -1,4 +1,4 @@
-"""From a scenario to a run: all jobs together, each job alone on the same hosts, all jobs without each of them.
+"""Run a scenario: all jobs together, each job alone on the same hosts, all jobs without each of them.
 
 The simulations do not depend on each other, so they run on all cores; the results do not depend on how many there are.
 """

@@ -1,4 +1,4 @@
-"""What is read while a simulation runs: ports at an interval, and counters of switches after iterations.
+"""Read counters while a simulation runs: ports at an interval, and counters of switches after iterations.
 
 The latter are counters as the routers of Cray's Aries have them, read whenever a job has done another iteration.
 
@@ -46,7 +46,7 @@ Floats = NDArray[np.float64]
 
 
 class PortSampler:
-    """What every port and lane did from one multiple of ``interval`` to the next."""
+    """Counters of every port and lane from one multiple of ``interval`` to the next."""
 
     def __init__(self, interval: int) -> None:
         self._interval = interval
@@ -152,7 +152,7 @@ class _Windows:
 
 
 class IterationCounters:
-    """What the switches that a job sees counted, from one iteration of half of its ranks to the next."""
+    """Counters of the switches that a job sees, from one iteration of half of its ranks to the next."""
 
     def __init__(self, resolved: "Resolved", asked: "SwitchCounters") -> None:
         self._job = [job.name for job in resolved.jobs].index(asked.job)
@@ -173,7 +173,7 @@ class IterationCounters:
 
     @property
     def due(self) -> int:
-        """When it is looked next whether an iteration is over, or counters are sampled for windows, ps."""
+        """Return the time of the next look for the end of an iteration, or of the next sample for windows, ps."""
         return min(self._next, self._sampled.due) if self._sampled else self._next
 
     def look(self, engine: Engine) -> None:
@@ -224,7 +224,7 @@ class IterationCounters:
 
 
 def _ends(marked: pl.DataFrame, ranks: int, start: int) -> pl.DataFrame:
-    """When half of a job's ranks had done each iteration, ps from its ``start`` (``clock``); from its ``marks``."""
+    """Return the times at which half of a job's ranks had done each iteration, ps from its ``start`` (``clock``)."""
     half = pl.col("at").sort().get((ranks - 1) // 2, null_on_oob=True).cast(pl.Int64)
     return marked.group_by(pl.col("iteration").cast(pl.UInt64)).agg(clock=half - start)
 

@@ -36,7 +36,7 @@ LATER_PS = 10**15  # the simulated time after which no iteration is waited for, 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the simulations of a run measured."""
+    """Measurements of the simulations of a run."""
 
     together: Observed  # all jobs at once
     alone: Sequence[Work | None]  # each job on its own; None where there is nothing that can be compared
@@ -217,7 +217,7 @@ class Experiment:
             one.release()
 
     def _end_of_all(self) -> None:
-        """What all jobs together have done, then when a job that is alone completes its first two iterations."""
+        """Keep the results of all jobs together, then simulate on until a job that is alone has two iterations."""
         engine = self._together.engine
         self._counted = self._counters.table(engine) if self._counters else None
         observed = Observed.of(engine, self._scenario)
@@ -228,7 +228,7 @@ class Experiment:
         self._observed = observed
 
     def _outcome(self) -> Outcome:
-        """What was measured; nothing is compared where the co-run was interrupted."""
+        """Return the measurements; nothing is compared where the co-run was interrupted."""
         complete = self._together.complete
         for run in [*([None] if self._observed is None else []), *(self._separate.keys() - self._measured.keys())]:
             self._end(run)  # it was interrupted before
@@ -252,7 +252,7 @@ class Experiment:
         )
 
     def _left_out(self) -> Iterator[LeftOut]:
-        """What the jobs did without each aggressor, as far as that was simulated to its end."""
+        """Yield the work of the jobs without each aggressor, as far as that was simulated to its end."""
         for name in self._aggressors:
             others = self._others(name)
             work = self._measured.get(name if name in self._without else others[0]) if others else None
@@ -279,7 +279,7 @@ def simulate(
 
 
 def later_iterations(engine: Engine, stop: Event | None = None) -> list[int]:
-    """When the one job of ``engine`` completes what it lacks of two iterations, ps; fewer where that is not found out.
+    """Return the times at which the one job of ``engine`` completes what it lacks of two iterations, ps.
 
     The simulation goes on for that, with few packet-hops and messages more: idle time costs nothing.
     """

@@ -1,4 +1,4 @@
-"""What other processes see of a run while it is simulated: how far it is, how fast, and what it has measured so far.
+"""State of a run for other processes while it is simulated: progress, speed, and measurements so far.
 
 Each simulation is looked at by its own thread between two slices, and the thread that waits for all of them writes the
 state. Looking changes nothing, and takes at most a given share of the time: what takes long is done less often.
@@ -35,7 +35,7 @@ class StopRequestedError(Exception):
 
 
 class Pace:
-    """When something is done again that costs processor time: every second, or later where it takes long."""
+    """Clock of a repeated action that costs processor time: every second, or later where it takes long."""
 
     def __init__(self) -> None:
         self._next = time.monotonic() + EVERY_S
@@ -175,7 +175,7 @@ class Live(Display):
         return History(elapsed_s=elapsed, simulated_s=simulated, hops_per_s=rates)
 
     def _measured(self) -> dict[str, object]:
-        """What was measured so far, if there is a snapshot that has not been shown."""
+        """Return the measurements so far, if there is a snapshot that has not been shown."""
         snapshot = self._together.snapshot if self._together else None
         if snapshot is None or snapshot is self._shown:
             return {}

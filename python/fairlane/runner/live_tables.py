@@ -1,4 +1,4 @@
-"""What a simulation has measured so far, in the form of a run's live state: jobs, interference, busiest links.
+"""Measurements of a simulation so far, in the form of a run's live state: jobs, interference, busiest links.
 
 W is the plain ratio of the times to the last iteration that both runs have completed. The warm-up that results leave
 out, and intervals, are for the end: they would load the libraries of statistics while the simulations run.
@@ -24,12 +24,12 @@ MOST_CELLS = 4000
 MOST_POINTS, FEWEST_POINTS, MOST_LINE = 4000, 4, 60
 """Points of the times per iteration: of all jobs together, and of one job at least and at most."""
 BUSIEST = 12
-"""How many links."""
+"""Number of links."""
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a simulation has measured up to an instant, in the engine's own columns."""
+    """Measurements of a simulation up to an instant, in the engine's own columns."""
 
     now: int
     """The instant, ps."""
@@ -41,7 +41,7 @@ class Snapshot:
 
     @classmethod
     def of(cls, engine: Engine, *, network: bool) -> Self:
-        """What it has measured so far; with ``network`` also interference and ports."""
+        """Read the measurements so far; with ``network`` also interference and ports."""
         iterations = [min(ranks, default=0) for ranks in engine.progress()]
         network_tables = (engine.table(name) if network else {} for name in ("interference", "ports"))
         return cls(engine.now, iterations, engine.table("job_marks"), *network_tables)
@@ -49,12 +49,12 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class _Times:
-    """When a job completed its iterations ``stride``, ``2 stride`` ..., ps from its start."""
+    """Times at which a job completed its iterations ``stride``, ``2 stride`` ..., ps from its start."""
 
     stride: int
     at: Floats
     elapsed: Floats | None = None
-    """How long their timed parts took, ps; None without such parts."""
+    """Times that their timed parts took, ps; None without such parts."""
 
     def change_against(self, isolated: "_Times") -> float | None:
         """The change of throughput over all iterations that both have completed; None without any."""
@@ -115,7 +115,7 @@ def _short(value: float | None) -> float | None:
 
 
 def _line(job: _Times, start: int, most: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """When iterations were completed, and the mean time of each since the one before; without the first."""
+    """Return the times of completed iterations, and the mean time of each since the one before; without the first."""
     count = len(job.at)
     if count < 2:
         return (), ()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ENOUGH = 20
 """Iterations after the warm-up below which no interval ends a run."""
 IN_SUCCESSION = 2
-"""How many checks a job must pass one after the other."""
+"""Number of checks that a job must pass one after the other."""
 _LONGEST = 1000.0  # times; an estimate beyond it is only said to be longer
 
 
@@ -76,7 +76,7 @@ class Precision:
         return _Job(estimate.half_width if estimate and estimate.count >= ENOUGH else None, over)
 
     def words(self) -> str:
-        """What the checks found, and what limited the run."""
+        """Describe the checks, and what limited the run."""
         of = "W" if self.until.of == "w" else "the time per iteration"
         wanted = f"±{fine_percent(self.until.precision)}"
         if not self._last:

@@ -18,7 +18,7 @@ LINES_S = 10.0  # wall time between lines, s
 
 @dataclass
 class Gauge:
-    """How far a simulation is; one thread writes it, another reads it."""
+    """Progress of a simulation; one thread writes it, another reads it."""
 
     duration: int  # simulated time to reach, ps
     now: int = 0  # simulated time reached, ps
@@ -45,7 +45,7 @@ class Gauge:
 
     @property
     def share(self) -> float:
-        """How much of it is done, from 0 to 1."""
+        """Share of it that is done, from 0 to 1."""
         return 1.0 if self.finished or self.now >= self.duration else self.now / self.duration
 
     @property

@@ -34,7 +34,7 @@ class BackgroundJobs(Table):
     workload: str | dict[str, Any]
     """Their workload: a name, or a table with the name and parameters, each of which may be a distribution."""
     hosts: NumberDistribution | None = None
-    """How many hosts such a job has, instead of what `background.hosts` says."""
+    """Number of hosts of such a job, in place of that of `background.hosts`."""
     _kind: type[Workload] = PrivateAttr(Workload)
     _parameters: dict[str, Any] = PrivateAttr(default_factory=dict)
 
@@ -87,7 +87,7 @@ class Background(Table):
     lifetime: DurationDistribution | None = None
     """Time from arrival to departure. Default: to the end of the run. Its hosts are idle afterwards."""
     placement: PlacementField = Field(default_factory=lambda: Placement(name="fragmented"))
-    """Which hosts jobs get."""
+    """Policy of the hosts of jobs."""
     jobs: Annotated[list[BackgroundJobs], Field(min_length=1)]
     """Kinds of jobs."""
 

@@ -56,7 +56,7 @@ def calibrate(workload: Workload, script: Callable[[], JobScript], alone: "Resol
 
 
 def _stored(file: Path) -> int | None:
-    """What was stored; None if there is nothing, or if it is not what ``_store`` has written there."""
+    """Return the stored compute time; None if there is none, or if it is not what ``_store`` has written there."""
     with suppress(ScenarioError):
         data, damage = load_sealed(file)
         if damage is None and data.get("key") == file.name:

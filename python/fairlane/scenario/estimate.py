@@ -1,4 +1,4 @@
-"""How much memory and time a scenario will take, from its numbers, before anything of its size is allocated.
+"""Estimate memory and time of a scenario from its numbers, before anything of its size is allocated.
 
 Memory is a sum of parts, each of which belongs to a key of the scenario; a scenario that needs more than it may have is
 refused, and the largest parts are named. Time is a number of packet-hops times what one takes. Both are estimates: see
@@ -51,7 +51,7 @@ HOP = {"output_queued": (90, 180), "input_queued": (450, 1350)}
 
 @dataclass(frozen=True)
 class Part:
-    """What a key of the scenario takes."""
+    """Memory and time of a key of the scenario."""
 
     key: str
     what: str  # what makes it so large, as "4,096 ranks"
@@ -63,7 +63,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a run of the scenario takes."""
+    """Memory and time of a run of the scenario."""
 
     parts: tuple[Part, ...]  # what depends on the scenario, the largest first
     packet_hops: float  # of the co-run; isolated runs are not included
@@ -114,7 +114,7 @@ def fabric_parts(fabric: Mapping[str, Any], lanes: int, architecture: str, engin
 
 
 def estimate(scenario: "Scenario", jobs: Sequence["ResolvedJob"], path: MeanPath) -> Estimate:
-    """What the scenario takes, whose jobs have not been placed."""
+    """Estimate a scenario whose jobs have not been placed."""
     lanes = len(path.lanes)
     architecture = scenario.network.switch.name
     # Until results are precise enough, the co-run and every other run are kept.
@@ -143,7 +143,7 @@ def estimate(scenario: "Scenario", jobs: Sequence["ResolvedJob"], path: MeanPath
 
 
 def _left_out(jobs: Sequence["ResolvedJob"]) -> int:
-    """How many leave-one-out runs there are: of two jobs none, as they are the isolated runs."""
+    """Return the number of leave-one-out runs: of two jobs none, as they are the isolated runs."""
     aggressors = sum(not job.background for job in jobs) + any(job.background for job in jobs)
     return aggressors if len(jobs) > 2 else 0
 

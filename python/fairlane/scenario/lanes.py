@@ -1,4 +1,4 @@
-"""How many virtual lanes a configuration needs: pairs of service level and virtual channel."""
+"""Virtual lanes that a configuration needs: pairs of service level and virtual channel."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +17,7 @@ def required_virtual_lanes(
     routing: str | Mapping[str, Any] | None = None,
     qos: Scenario | Qos | Mapping[str, Any] | None = None,
 ) -> list[tuple[str, int]]:
-    """What each virtual lane of a port is needed for; how many there are is the length of the list.
+    """Return the use of each virtual lane of a port; the length of the list is the number of lanes.
 
     Each is a service level (several that share lanes are written "0+1") and one of the virtual channels that the
     routing needs for it. ``fabric``, ``routing`` and ``qos`` are as in a scenario; without ``routing`` it is the

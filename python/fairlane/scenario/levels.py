@@ -50,7 +50,7 @@ class RankLevels(Table):
 
 
 def _wrong(fields: list[str], levels: dict[str, int]) -> str | None:
-    """What is wrong with a line's words; None for a good or an empty line."""
+    """Return the fault of a line's words; None for a good or an empty line."""
     if not fields:
         return None
     if len(fields) != 2 or not (fields[0] == "default" or fields[0].isdecimal()) or not fields[1].isdecimal():

@@ -34,7 +34,7 @@ _GB_PER_S = 8 * 10**9
 
 
 class Arbiter(Parameterised):
-    """How a port shares its link among lanes: an arbiter with its parameters (see ``fairlane list arbiters``)."""
+    """Arbiter by which a port shares its link among lanes, with its parameters (see ``fairlane list arbiters``)."""
 
     of_table = "arbiter"
     name: str
@@ -81,7 +81,7 @@ class Qos(Table):
     arbiter: Annotated[Written[Arbiter], BeforeValidator(table_of_name, json_schema_input_type=Arbiter | str)] = Field(
         default="weighted_round_robin", validate_default=True
     )
-    """How a link is shared among lanes: the arbiter's name, or a table with name and parameters."""
+    """Arbiter by which a link is shared among lanes: its name, or a table with name and parameters."""
     lossy: bool | list[Annotated[int, Field(ge=0)]] = False
     """Virtual lanes without flow control: packets are lost at full queues. ``true``: all in use but ``trim_vl``."""
     trim_vl: int | None = Field(default=None, ge=0)
@@ -103,7 +103,7 @@ class Qos(Table):
 
 
 class TimeBySize(Table):
-    """What a message of a size takes."""
+    """Time of a message of a size."""
 
     size: Size = Field(gt=0)
     """Payload of the message."""
@@ -188,7 +188,7 @@ def _interpolated(size: float, first: int, later: Sequence[TimeBySize]) -> float
 
 
 class Placement(TableModel):
-    """Which hosts jobs get: a placement policy with its parameters (see ``fairlane list placements``)."""
+    """Placement policy of jobs with its parameters (see ``fairlane list placements``)."""
 
     model_config = ConfigDict(extra="allow", frozen=True, use_attribute_docstrings=True)
 
@@ -270,7 +270,7 @@ class Job(Table):
     ranks: int | None = Field(default=None, ge=1, le=MOST_RANKS)
     """Number of ranks; a trace has its own. Default with ``placement.hosts``: as many as fit there."""
     workload: WorkloadField | None = None
-    """What its ranks do: a name, or a table with the name and its parameters."""
+    """Workload of its ranks: a name, or a table with the name and its parameters."""
     trace: Annotated[
         Written[Trace | None], BeforeValidator(lambda given: {"path": given} if isinstance(given, str) else given)
     ] = None
@@ -321,7 +321,7 @@ class Job(Table):
 
     @property
     def stay(self) -> Stay:
-        """When it occupies its hosts.
+        """Time for which it occupies its hosts.
 
         A job that ends after a number of iterations keeps them to the end of the run, because the time of its end is
         not known in advance; so does a background job.
@@ -380,7 +380,7 @@ class Job(Table):
 
     @property
     def source(self) -> Workload | Trace:
-        """Where its program comes from."""
+        """Source of its program."""
         source = self.workload or self.trace
         assert source is not None, "a job has a workload or a trace"
         return source

@@ -1,4 +1,4 @@
-"""That a job's collectives are NCCL's, and how the GPUs of a server are connected."""
+"""NCCL's collectives in place of MPI's for a job, and the scale-up domain of the GPUs of a server."""
 
 from typing import Any, Literal
 
@@ -22,7 +22,7 @@ class Nccl(Table):
     NCCL does not have: a reduce-scatter in each server, rings of the GPUs of one number, an allgather in each server;
     for allreduce, allgather and reduce-scatter with as many members on each server. Others use rings."""
     protocol: Literal["auto", "ll", "ll128", "simple"] = "auto"
-    """How a receiver learns that data has arrived; ``auto``: as NCCL's model of times chooses."""
+    """Protocol by which a receiver learns that data has arrived; ``auto``: as NCCL's model of times chooses."""
     channels: int | None = Field(default=None, ge=1, le=MOST_CHANNELS)
     """Maximum number of channels of a collective. Default: one for each adapter of a host, at most as many as the
     communicator has members there, and one within a host."""

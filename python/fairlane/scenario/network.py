@@ -11,7 +11,7 @@ from fairlane.units import Duration, Size, Written
 
 
 class Switch(Parameterised):
-    """Where packets wait in a switch: an architecture with its parameters (see ``fairlane list switches``)."""
+    """Switch architecture, the place where packets wait, with its parameters (see ``fairlane list switches``)."""
 
     of_table = "switch"
     name: str
@@ -19,7 +19,7 @@ class Switch(Parameterised):
 
 
 class Transport(Parameterised):
-    """When a NIC starts the packets of a flow: a transport with its parameters (see ``fairlane list transports``)."""
+    """Transport, which starts the packets of a flow, with its parameters (see ``fairlane list transports``)."""
 
     of_table = "transport"
     name: str
@@ -84,7 +84,7 @@ class Network(Table):
     transport: Annotated[Written[Transport], BeforeValidator(table_of_name, json_schema_input_type=Transport | str)] = (
         Field(default="credits_only", validate_default=True)
     )
-    """When a NIC starts packets: the transport's name, or a table with name and parameters."""
+    """Transport, which starts packets at NICs: its name, or a table with name and parameters."""
     injection: Literal["messages", "queue_pairs", "fifo", "adapter_fifo"] = "messages"
     """Whose packets take turns at a NIC: those of all messages of a virtual lane; of queue pairs (pairs of ranks, which
     send one message after another, as InfiniBand does); or nobody's: one message after another on each virtual lane
@@ -94,7 +94,7 @@ class Network(Table):
     )
     """Time from the loss of a packet to its retransmission; the default is 2^10 times 4.096 us."""
     retry_count: int = Field(default=7, ge=0, le=7)
-    """How often a packet is retransmitted. Its job fails when the timeout of the next loss has passed."""
+    """Number of retransmissions of a packet. Its job fails when the timeout of the next loss has passed."""
     sweep_time: Annotated[Duration, Field(gt=0, le=1000 * 10**12)] = Field(
         default=10**10, json_schema_extra={"default": "10 ms"}
     )

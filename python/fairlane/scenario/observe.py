@@ -59,7 +59,7 @@ class SwitchCounters(Table):
 
 
 class Observe(Table):
-    """What is measured."""
+    """Observations of a run."""
 
     counters: bool = True
     """Counters of ports and lanes, and the interference matrix; switched off only to measure their cost."""
@@ -119,22 +119,22 @@ Share = Annotated[float, BeforeValidator(_share, json_schema_input_type=float | 
 
 
 class Until(Table):
-    """When a run ends: as soon as the 95% interval of every job is narrow enough; in place of ``duration``.
+    """End of a run: as soon as the 95% interval of every job is narrow enough; in place of ``duration``.
 
     It is checked at instants that do not depend on the machine.
     """
 
     precision: Share
-    """What half of every job's interval may be at most: of ``w`` a change of throughput, as ``"1%"``, of
+    """Greatest half of every job's interval: of ``w`` a change of throughput, as ``"1%"``, of
     ``time_per_iteration`` a share of it."""
     of: Literal["w", "time_per_iteration"] = "w"
-    """What has to be precise."""
+    """Quantity that has to be precise."""
     at_most: Duration = Field(gt=0)
     """Simulated time after which the run ends whatever its precision."""
 
     @property
     def instants(self) -> list[int]:
-        """When precision is checked, ps: each 1.25 times the one before, up to ``at_most``."""
+        """Return the times of checks of precision, ps: each 1.25 times the one before, up to ``at_most``."""
         return sorted({max(1, round(self.at_most / GROWTH**back)) for back in range(CHECKS)})
 
 
@@ -146,9 +146,9 @@ class Fault(Parameterised):
     kind: str
     """Name of the fault."""
     at: Duration = Field(default=0, ge=0)
-    """When it begins."""
+    """Its beginning."""
     until: Duration | None = Field(default=None, gt=0)
-    """When it ends; by default it lasts to the end of the run."""
+    """Its end; by default that of the run."""
 
     @property
     def spec(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Which adapters of its hosts the messages of a job use."""
+"""Adapters of its hosts that the messages of a job use."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ MOST_ADAPTERS = 255
 
 
 class RailPolicy(Table):
-    """Which adapter (rail) of its host each message of a job uses, and which of the receiving host.
+    """Adapter (rail) of its host that each message of a job uses, and that of the receiving host.
 
     Adapter ``k`` of a host sends to adapter ``k`` of the other. If that has fewer, or no path between switches joins
     the two, the messages go to one that is joined. The control messages of a payload use its adapters.
@@ -83,7 +83,7 @@ def rails_of(scenario: "Scenario", job: "ResolvedJob", fabric: "Fabric") -> dict
 
 
 def rail_notes(name: str, policy: RailPolicy | None, adapters: Mapping[int, int]) -> Iterator[str]:
-    """What a user should know of a job whose hosts differ in their number of ``adapters``."""
+    """Yield notes on a job whose hosts differ in their number of ``adapters``."""
     fewest, most = min(adapters.values()), max(adapters.values())
     if fewest < most and not (policy and policy.policy == "only"):
         yield (

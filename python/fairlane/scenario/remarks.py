@@ -1,4 +1,4 @@
-"""What is to be known of a network before a run: what buffers and memory allow, wrong round trips."""
+"""Remarks on a network before a run: limits by buffers and memory, wrong round trips."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,11 +32,11 @@ class Loop(NamedTuple):
         return 8e12 * self.packet / self.bandwidth
 
     def share(self, buffer: int) -> float:
-        """What a lane with this buffer can use of a link."""
+        """Return the share of a link that a lane with this buffer can use."""
         return min(1.0, buffer // self.packet * self.wire / self.time)
 
     def words(self, buffer: int) -> str:
-        """What is to be known of these links."""
+        """Describe these links."""
         share, needed = self.share(buffer), ceil(self.time / self.wire) * self.packet
         rate, delay = BANDWIDTH.format(self.bandwidth), DURATION.format(self.latency)
         packets = plural(buffer // self.packet, "full packet")

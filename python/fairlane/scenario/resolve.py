@@ -109,7 +109,7 @@ def _decide(scenario: "Scenario") -> Resolved:
 
 
 def _notes(jobs: list[ResolvedJob], fabric: Fabric) -> Iterator[str]:
-    """What traces leave out, jobs whose hosts differ in their adapters, and what is slower than the rest."""
+    """Yield notes on traces, on jobs whose hosts differ in their adapters, and on links slower than the rest."""
     for job in jobs:
         if job.table.trace and (left_out := job.table.trace.left_out()):
             yield f"job {job.name!r} leaves out of its trace: {left_out}"
@@ -221,7 +221,7 @@ def _tables(scenario: "Scenario") -> dict[str, Any]:
 
 
 def _record(scenario: "Scenario") -> dict[str, int] | None:
-    """Which job is recorded and when, as the simulator takes it."""
+    """Return the job that is recorded and the time, as the simulator takes it."""
     record = scenario.observe.record
     if record is None:
         return None

@@ -40,13 +40,13 @@ class ResolvedJob:
     name: str
     """Its name; no other job of the run has it."""
     ranks: int
-    """How many ranks it has."""
+    """Number of its ranks."""
     placement: Placement
     """The placement table that it follows: its own or the scenario's."""
     ranks_per_host: int
-    """How many consecutive ranks share a host."""
+    """Number of consecutive ranks that share a host."""
     program: _core.Program
-    """What its ranks do: nothing until ``resolve`` writes it."""
+    """Program of its ranks: empty until ``resolve`` writes it."""
     recorded: _core.Program | None = None
     """The program of its trace, if it has one."""
     service_level: int | None = None
@@ -54,13 +54,13 @@ class ResolvedJob:
     rank_levels: Mapping[int, int] = field(default_factory=dict)
     """Service levels of ranks that have one of their own."""
     start: int = 0
-    """When its ranks begin, ps."""
+    """Begin of its ranks, ps."""
     stop: int | None = None
     """Its departure time, ps; None if it does not depart at a time."""
     hosts: tuple[int, ...] = ()
     """The host of each rank; empty until it is placed."""
     rails: Mapping[str, Any] | None = None
-    """How its messages are shared among its hosts' adapters, as the simulator takes it; None for the default."""
+    """Sharing of its messages among its hosts' adapters, as the simulator takes it; None for the default."""
     power: JobPower | None = None
     """The sockets that it runs on; None for a scenario without a table ``power``."""
     marks: bool = False
@@ -68,16 +68,16 @@ class ResolvedJob:
     compute: int | None = None
     """Y: the compute time that the workload was given or calibrated to, ps; None for a trace."""
     calibrated: tuple[float, float] | None = field(default=None, compare=False)
-    """From when to when its compute time was calibrated, on the monotonic clock, s; None if it was given."""
+    """Begin and end of the calibration of its compute time, on the monotonic clock, s; None if it was given."""
 
     @property
     def hosts_needed(self) -> int:
-        """How many hosts it needs."""
+        """Number of hosts that it needs."""
         return hosts_needed(self.placed_ranks, self.ranks_per_host)
 
     @property
     def placed_ranks(self) -> int:
-        """How many ranks the placement gives hosts: all but the last ones, whose hosts the workload names."""
+        """Number of ranks that the placement gives hosts: all but the last ones, whose hosts the workload names."""
         return self.ranks - len(self.fixed_hosts)
 
     @property
@@ -97,7 +97,7 @@ class ResolvedJob:
 
     @property
     def nccl(self) -> Nccl | None:
-        """How its collectives are NCCL's; None if they are those of ``mpi``."""
+        """Parameters of NCCL's collectives; None if its collectives are those of ``mpi``."""
         workload = self.table.workload
         if self.table.nccl is None and workload is not None and workload.on_gpus:
             return Nccl()
@@ -149,11 +149,11 @@ class Resolved:
     jobs: tuple[ResolvedJob, ...]
     """The jobs, in the order of the scenario."""
     sample_interval: int | None = None
-    """How often ports are sampled, ps; None for never."""
+    """Interval between two samples of ports, ps; None for none."""
     switch_counters: "SwitchCounters | None" = None
     """The job after whose iterations flit and stall counters are read."""
     until: "Until | None" = None
-    """When a run ends early; None if it lasts for ``duration``."""
+    """Condition for an early end of a run; None if it lasts for ``duration``."""
     leave_one_out: bool = False
     """Whether a run also simulates the jobs without each aggressor."""
     notes: tuple[str, ...] = ()
@@ -163,7 +163,7 @@ class Resolved:
 
     @property
     def spec(self) -> dict[str, Any]:
-        """What the simulator builds from, in addition to the programs: picoseconds, bytes and bits per second."""
+        """Description from which the simulator builds, besides the programs: picoseconds, bytes and bits per second."""
         return {**self.tables, "jobs": [job.spec() for job in self.jobs]}
 
     @property
@@ -184,7 +184,7 @@ class Resolved:
 
     @property
     def aggressors(self) -> dict[str, tuple[int, ...]]:
-        """What leave-one-out runs leave out, by name: each job, and all jobs of the table ``background`` together."""
+        """Jobs that leave-one-out runs leave out, by name: each job, and all jobs of ``background`` together."""
         numbers = {job.name: (number,) for number, job in enumerate(self.jobs) if not job.background}
         drawn = tuple(number for number, job in enumerate(self.jobs) if job.background)
         return {**numbers, **({BACKGROUND: drawn} if drawn else {})}
@@ -209,7 +209,7 @@ class Resolved:
 
 
 def injection_of(resolved: Resolved, job: ResolvedJob) -> Injection:
-    """What each rank of ``job`` can inject: ranks of a host share the links of the adapters that they use evenly."""
+    """Return the injection of each rank of ``job``: ranks of a host share the links of their adapters evenly."""
     fabric = Fabric.build(resolved.tables["fabric"])
     rails, adapters = job.rails or {}, fabric.adapters_of_hosts
     match rails.get("policy"):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Scenario(Table):
-    """Which jobs run where, on which fabric, with which service levels, for how long.
+    """Jobs on a fabric: their hosts, programs, service levels, and the simulated time.
 
     Read one with ``Scenario.load``, or build it from the same tables::
 
@@ -51,7 +51,7 @@ class Scenario(Table):
     duration: Duration = Field(default=60 * 10**9, gt=0)
     """Simulated time; with a table ``until`` its ``at_most``."""
     until: Written[Until | None] = None
-    """When a run ends early: as soon as its results are precise enough. Other commands simulate ``at_most``."""
+    """Condition for an early end: results that are precise enough. Other commands simulate ``at_most``."""
     memory: Annotated[Size, Field(gt=0)] | None = None
     """Memory limit: a run whose estimate exceeds it is refused. Default: the machine's memory."""
     model: str | None = None
@@ -70,13 +70,13 @@ class Scenario(Table):
     power: Written[PowerTable | None] = None
     """Power model of the hosts' sockets, and power caps; without it, power is not modelled."""
     observe: Written[Observe] = Field(default_factory=Observe)
-    """What is measured."""
+    """Observations."""
     placement: PlacementField = Field(default_factory=Placement)
-    """Which hosts jobs get."""
+    """Placement policy of the jobs."""
     jobs: Written[list[Job]] = Field(min_length=1)
     """Tables `[[jobs]]`: one for each job."""
     fault: Written[list[Fault]] = Field(default_factory=list)
-    """What goes wrong with the fabric, and when."""
+    """Faults of the fabric, with their times."""
     background: Written[Background | None] = None
     """Random background jobs on the hosts that ``jobs`` leave free."""
 
@@ -151,7 +151,7 @@ class Scenario(Table):
 
     @property
     def applied(self) -> Applied:
-        """What its ``model`` has set, and what fairlane does otherwise."""
+        """Keys that its ``model`` has set, and differences that remain."""
         return self._applied
 
     @property

@@ -29,7 +29,7 @@ _INSTEAD = (
 
 @dataclass(frozen=True)
 class Rules:
-    """What a model stands for."""
+    """Keys of a scenario that a model sets."""
 
     tables: Mapping[str, Mapping[str, Any]]
     """Tables of a scenario with the defaults of their keys."""
@@ -43,7 +43,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class Applied:
-    """What a model has done to a scenario; nothing without one."""
+    """Changes by a model to a scenario; none without one."""
 
     keys: Mapping[str, Any] = field(default_factory=dict)
     """The keys that it has set, with their values."""

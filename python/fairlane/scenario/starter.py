@@ -26,7 +26,7 @@ _SHOWN = 5  # jobs that are left out and named one by one
 
 @dataclass(frozen=True)
 class Choice:
-    """What goes into the scenario."""
+    """Choices for the scenario."""
 
     exclude: Sequence[str] = ()
     """Hosts on which no job is placed, such as those of storage and management: shell patterns, or Slurm's lists."""

@@ -1,4 +1,4 @@
-"""How many packet-hops a job makes: packets of an iteration, times links of the path, times iterations in its time.
+"""Packet-hops of a job: packets of an iteration, times links of the path, times iterations in its time.
 
 An iteration is taken to last as long as the compute time of the rank that computes longest, the CPU time of its
 messages, their time on its own link, and a latency for each time that it waits. Other jobs do not slow it down here.
@@ -44,7 +44,7 @@ class MeanPath:
 
     @classmethod
     def of(cls, spec: Mapping[str, Any], fabric: Fabric, virtual_lanes: int, switch_latency: int) -> "MeanPath":
-        """That of a fabric that is built."""
+        """Measure the mean path of a fabric that is built."""
         _, _, links = _core.fabric_size(json.dumps(spec))
         lanes = fabric.required_virtual_lanes(virtual_lanes)
         rng, hosts = Random(0), fabric.hosts
@@ -67,7 +67,7 @@ class Load:
 
 
 def load_of(scenario: "Scenario", job: "ResolvedJob", program: Counted, path: MeanPath) -> Load:
-    """That of a workload."""
+    """Estimate the load of a workload."""
     workload = job.table.workload
     assert workload is not None, "only for jobs with a workload"
     sent = sum(weight * traffic.sent for weight, traffic in program.ranks)
@@ -145,7 +145,7 @@ def _open_overload(scenario: "Scenario", job: "ResolvedJob", path: MeanPath) -> 
 
 
 def recorded_load(scenario: "Scenario", job: "ResolvedJob", path: MeanPath) -> Load:
-    """That of a trace, from its description: at the pace at which it was recorded."""
+    """Estimate the load of a trace, from its description: at the pace at which it was recorded."""
     trace = job.table.trace
     assert trace is not None, "only for jobs with a trace"
     described = trace.describe()

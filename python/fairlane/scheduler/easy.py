@@ -112,7 +112,7 @@ class Running:
     """A running job: its line of the log, its hosts, its start (s), its slowdown by its hosts and the present one."""
 
     number: int
-    """How many jobs started before it."""
+    """Number of jobs that started before it."""
     job: LoggedJob
     hosts: tuple[int, ...]
     start: float

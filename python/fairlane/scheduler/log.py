@@ -62,7 +62,7 @@ class Log:
     jobs: tuple[LoggedJob, ...]
     problems: tuple[Problem, ...]
     notes: tuple[str, ...] = ()
-    """What was not read of the other lines."""
+    """Notes on lines that were not read."""
 
 
 def read_log(path: Path, *, hosts: int | None = None, strict: bool = False, max_jobs: int | None = None) -> Log:

@@ -1,4 +1,4 @@
-"""What jobs of a log run on: the fabric, patterns of communication, allocators, and a model of slowdowns."""
+"""Machine of the jobs of a log: the fabric, patterns of communication, allocators, and a model of slowdowns."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from fairlane.scheduler.slowdown.model import load_model
 
 @dataclass(frozen=True)
 class Machine:
-    """What jobs run on, and what is known about them."""
+    """Fabric of the jobs of a log, their patterns, and a model of slowdowns."""
 
     fabric: Fabric
     spec: dict[str, Any]

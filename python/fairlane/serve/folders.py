@@ -1,4 +1,4 @@
-"""What is in a folder of results: runs and other kinds, finished or in progress, with their provenance.
+"""List a folder of results: runs and other kinds, finished or in progress, with their provenance.
 
 Symbolic links are not followed, so nothing outside the folder is listed or read. A folder that cannot be read is listed
 with the reason; one that vanishes while it is read is left out.
@@ -35,15 +35,15 @@ class Entry:
     """A folder of results, or of a run in progress."""
 
     path: str
-    """Where it is, from the folder that is served; empty for that folder itself."""
+    """Path from the folder that is served; empty for that folder itself."""
     kind: str
     status: Status
     note: str | None = None
-    """What is wrong with it."""
+    """Reason why it is broken or not complete."""
     scenario: str | None = None
     seed: int | None = None
     started: str | None = None
-    """When it was started, ISO 8601; of kinds that do not say, when it was finished."""
+    """Time of its start, ISO 8601; of kinds that do not say, of its end."""
     digest: str | None = None
     share: float | None = None
     """Of a run in progress how much is done."""
@@ -87,7 +87,7 @@ class Folders:
         return sorted(by_path.values(), key=lambda entry: (entry.started or "", entry.path), reverse=True)
 
     def entry(self, path: str) -> Entry | None:
-        """What is at a path; None if there is nothing. Raises ``OutsideError``."""
+        """Return the entry at a path; None if there is none. Raises ``OutsideError``."""
         folder = within(self.root, path)
         return self._results(folder, path) or (self._running(folder, path) if path else None)
 
@@ -167,7 +167,7 @@ def _folders_in(folder: Path) -> list[str]:
 
 
 def _signature(path: Path) -> object:
-    """What changes when a plain file is replaced; None if it is none."""
+    """Return numbers that change when a plain file is replaced; None if it is none."""
     try:
         status = path.lstat()
     except OSError:

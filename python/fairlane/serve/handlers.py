@@ -1,4 +1,4 @@
-"""What the server answers: the list of results, pages of results and of runs in progress, their data, stop requests."""
+"""Answers of the server: the list of results, pages of results and of runs in progress, their data, stop requests."""
 
 import asyncio
 import secrets
@@ -34,14 +34,14 @@ _NOTHING = "There are no results here, or not any more."
 
 @dataclass(frozen=True)
 class Served:
-    """What all handlers use."""
+    """State that all handlers share."""
 
     access: Access
     folders: Folders
     pages: Pages
     assets: dict[str, Asset]
     title: str
-    """What the folder is called on pages."""
+    """Title of the folder on pages."""
     cookie: str
     """The name of the cookie: servers on other ports have other ones."""
 
@@ -116,11 +116,11 @@ class Handler(RequestHandler):
         self.finish(to_json(data, inf_nan_mode="null"))
 
     async def away(self, function: Any, *arguments: Any) -> Any:
-        """What a function returns that reads files or computes, while the server goes on answering."""
+        """Call a function that reads files or computes, while the server goes on answering."""
         return await asyncio.get_running_loop().run_in_executor(None, function, *arguments)
 
     async def entry(self, path: str) -> Entry:
-        """What is at a path; answers with an error if there is nothing."""
+        """Return the entry at a path; answers with an error if there is none."""
         try:
             known: Entry | None = await self.away(self.served.folders.entry, path)
         except OutsideError:

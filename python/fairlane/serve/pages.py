@@ -66,7 +66,7 @@ class Pages:
 
 
 def _key(folder: Path, compare: Path | None) -> str:
-    """What a page depends on: names of folders, and the checksums of all files in them, which the manifest has."""
+    """Return a digest of a page's inputs: names of folders, and the checksums of all files in their manifests."""
     key = sha256()
     for path in (folder, compare):
         manifest = path / MANIFEST if path else None

@@ -181,7 +181,7 @@ def _bound(port: int) -> list[socket.socket]:
 
 
 def _application(root: Path, port: int) -> "tuple[Application, str, Callable[[], None]]":
-    """What answers, its address with the token, and what ends it."""
+    """Return the application, its address with the token, and a function that ends it."""
     from tornado.web import Application
 
     from fairlane.serve.folders import Folders

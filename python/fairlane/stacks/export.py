@@ -16,7 +16,7 @@ COMMUNICATORS = "communicators.json"
 
 @dataclass(frozen=True)
 class Spelling:
-    """How a library is told the level of some messages."""
+    """Setting by which a library learns the level of some messages."""
 
     job: str
     communicators: tuple[str, ...]
@@ -37,7 +37,7 @@ class Spelled:
     """Text by file name, relative to the folder."""
     spellings: tuple[Spelling, ...]
     notes: tuple[str, ...]
-    """What is left out or differs, one sentence each."""
+    """Parts that are left out or differ, one sentence each."""
 
 
 def export(

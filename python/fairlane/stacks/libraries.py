@@ -55,7 +55,7 @@ class Library:
 
 @dataclass(frozen=True)
 class Network:
-    """How a network writes a service level."""
+    """Number that a network uses for a service level."""
 
     name: str
     title: str

@@ -1,4 +1,4 @@
-"""Where messages go with exported files: what library and network make of the settings, read back from the text."""
+"""Read exported files back: the lane that library and network give to each message."""
 
 import json
 from collections.abc import Mapping

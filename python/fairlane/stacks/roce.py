@@ -17,7 +17,7 @@ PRIORITIES = 8
 
 @dataclass(frozen=True)
 class PriorityMap:
-    """What a port does with packets by their DSCP."""
+    """Treatment of packets at a port by their DSCP."""
 
     priorities: Mapping[int, int]
     """Priority by DSCP."""

@@ -81,9 +81,9 @@ class Estimate:
     error: float | None = None
     degrees: float | None = None
     count: int = 0
-    """How many values it is computed from, after the warm-up."""
+    """Number of values it is computed from, after the warm-up."""
     warm_up: int = 0
-    """How many values before them were left out."""
+    """Number of values before them that were left out."""
 
     @classmethod
     def student(cls, value: float, error: float, degrees: float, *, count: int = 0, warm_up: int = 0) -> "Estimate":
@@ -176,11 +176,11 @@ def beyond_noise(differences: Sequence[Estimate]) -> list[bool | None]:
 SPREAD = ("_median", "_min", "_max")
 """Ends of the names of columns with the median and the range of values, as ``spread`` has them."""
 RESAMPLES = 9999
-"""How often is resampled."""
+"""Number of resamples."""
 FEWEST_UNITS = 3
 """Of fewer outer units no interval is computed."""
 FEWEST_RESAMPLED = 10
-"""From so many outer units on the interval is that of the bootstrap."""
+"""Number of outer units from which on the interval is that of the bootstrap."""
 
 
 def independent(values: Sequence[float]) -> Estimate | None:
@@ -250,7 +250,7 @@ _TINY = 1e-12  # relative; differences below it are rounding
 
 
 def warm_up(series: ArrayLike) -> int:
-    """How many of the first values are left out: by MSER-5, if they differ from the others; 0 of fewer than 20."""
+    """Return the number of first values left out: by MSER-5, if they differ from the others; 0 of fewer than 20."""
     values = numpy.asarray(series, float)
     cut = _mser(values)
     if not cut:
@@ -261,7 +261,7 @@ def warm_up(series: ArrayLike) -> int:
 
 
 def _mser(values: Floats) -> int:
-    """How many of the first values MSER-5 leaves out."""
+    """Return the number of first values that MSER-5 leaves out."""
     batches = len(values) // BATCH
     if batches < _LEAST_BATCHES:
         return 0

@@ -1,4 +1,4 @@
-"""How much of the variance of a result each input explains by itself, from a sample that was computed anyway.
+"""Share of the variance of a result that each input explains by itself, from a sample that exists already.
 
 The measure is Sobol's first-order index: the variance of the mean of the result given the input, over the variance of
 the result (I. M. Sobol', Math. Comput. Simul. 55, 2001). It is estimated from given data: the values of an input are
@@ -27,9 +27,9 @@ Codes = NDArray[numpy.int64]
 FEWEST_POINTS = 20
 """Of fewer points no index is computed."""
 PERMUTATIONS = 999
-"""How often results are permuted."""
+"""Number of permutations of the results."""
 RESAMPLES = 499
-"""How often points are resampled for the intervals."""
+"""Number of resamples of points for the intervals."""
 SIGNIFICANCE = 0.05
 """The probability that any input is called beyond chance if none has an effect."""
 
@@ -39,12 +39,12 @@ class Sensitivity:
     """The first-order index of an input."""
 
     index: float
-    """From 0 to 1: the share of the variance that the input explains by itself."""
+    """Share of the variance that the input explains by itself, 0 to 1."""
     low: float
     high: float
     """Ends of its 95% interval."""
     p: float
-    """How often, with results permuted, the largest index of all inputs is at least as large."""
+    """Probability that, with results permuted, the largest index of all inputs is at least as large."""
 
     @property
     def beyond_chance(self) -> bool:

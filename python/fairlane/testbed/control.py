@@ -80,7 +80,7 @@ class Control:
         return limit
 
     def completions(self, first: int, last: int) -> NDArray[numpy.float64]:
-        """When the slowest rank completed each iteration from ``first`` on and before ``last``, s of the clock."""
+        """Return the times, s, at which the slowest rank completed iterations from ``first`` on and before ``last``."""
         times = self._blocks[:, _BLOCK + first : _BLOCK + last]
         return numpy.asarray(times.max(axis=0), numpy.float64) * 1e-9
 

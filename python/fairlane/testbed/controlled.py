@@ -51,12 +51,12 @@ _SQUEUE, _JOURNAL = "squeue.json", "agent.db"
 
 @dataclass(frozen=True)
 class Controlled:
-    """What the agent did, and the iterations before and after."""
+    """Settings by the agent, and the iterations before and after."""
 
     levels: dict[str, int]
     """Service level by job; jobs without one are left out."""
     decisions: tuple[str, ...]
-    """What the agent reported."""
+    """Decisions that the agent reported."""
     iterations: pl.DataFrame
     """Rows as those of ``measure``, of the kinds ``together`` and ``agent``."""
 
@@ -146,7 +146,7 @@ MEAN = "(mean)"
 
 @dataclass(frozen=True)
 class Steering:
-    """What a controller did, measured and simulated."""
+    """Periods of a controller, measured and simulated."""
 
     improvement: pl.DataFrame
     """Rows as those of ``effects``, the last one for the mean over jobs."""
@@ -154,7 +154,7 @@ class Steering:
     """A row for each repetition, period and job: ``state``, ``iterations``, ``read_s``, ``change_s`` ..."""
 
     def lines(self) -> Iterator[str]:
-        """What reading and changing took, and what was adopted."""
+        """Yield lines on the cost of reading and changing, and on adopted changes."""
         periods_of = self.periods.unique(["repetition", "period"])
         changes = periods_of.filter(pl.col("change_s") > 0)["change_s"]
         for what, values in (("reading all ranks", periods_of["read_s"]), ("a change, verified", changes)):

@@ -147,7 +147,7 @@ class Job(Table):
     hosts: Names
     """Its hosts, in order of ranks."""
     workload: WorkloadField
-    """What its ranks do: a workload of fairlane of messages between two ranks, or ``all_to_all``."""
+    """Workload of its ranks: messages between two ranks, or ``all_to_all``."""
 
     @model_validator(mode="after")
     def _can_run(self) -> Self:
@@ -203,7 +203,7 @@ class QosTable(Table):
 
 
 class MeasureTable(Table):
-    """How long and how often is measured."""
+    """Length and number of measurements."""
 
     repetitions: int = Field(default=10, ge=2, le=1000)
     """Number of repetitions; in each all jobs run isolated, then together, then with each treatment."""
@@ -218,7 +218,7 @@ class MeasureTable(Table):
 
 
 class SimulateTable(Table):
-    """How the prediction is computed."""
+    """Parameters of the prediction."""
 
     replicates: int = Field(default=5, ge=3, le=1000)
     """Number of simulations, each with other starts of the jobs."""
@@ -227,7 +227,7 @@ class SimulateTable(Table):
 
 
 class AgentTable(Table):
-    """What the agent may do on the testbed: keys of its table ``policy``."""
+    """Limits of the agent on the testbed: keys of its table ``policy``."""
 
     levels: list[Level] = Field(min_length=1)
     """Service levels that it may give to jobs."""
@@ -264,9 +264,9 @@ class TestbedFile(Table):
     qos: Written[QosTable | None] = None
     """Service levels, and treatments that give them to jobs."""
     measure: Written[MeasureTable] = Field(default_factory=MeasureTable)
-    """How is measured."""
+    """Length and number of measurements."""
     simulate: Written[SimulateTable] = Field(default_factory=SimulateTable)
-    """How is simulated."""
+    """Parameters of the prediction."""
     agent: Written[AgentTable | None] = None
     """With it the agent gets control after the measurement, and its effect is measured."""
     steer: Written[SteerTable | None] = None

@@ -36,9 +36,9 @@ PACKAGES = {
 LOCK = Path("/run/fairlane/testbed.lock")
 """The file that a process has locked while it has a testbed."""
 NAMESPACES = Path("/run/netns")
-"""Where the machine has names of network namespaces."""
+"""Folder of the names of network namespaces."""
 SHARED_MEMORY = Path("/dev/shm")
-"""Where files are in memory."""
+"""Folder of files in memory."""
 CONGESTION_CONTROLS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 """The kernel's list of the congestion controls that it has loaded."""
 

@@ -55,7 +55,7 @@ def phases_of(file: TestbedFile, repetition: int) -> list[Phase]:
 
 
 def backend_of(file: TestbedFile, levels: Sequence[LevelClass] | None = None) -> Linux | None:
-    """What sets service levels on the trunks, by default those of the table ``qos``; None without levels."""
+    """Return the backend of service levels on the trunks, by default of those in ``qos``; None without levels."""
     levels = levels or (file.qos.levels if file.qos else None)
     if levels is None:
         return None
@@ -167,7 +167,7 @@ def measure(file: TestbedFile, folder: Path, repetitions: int, report: Callable[
 
 
 def _seconds(file: TestbedFile, repetitions: int) -> float:
-    """How long it takes, about, s."""
+    """Estimate the time of the measurement, s."""
     phases = repetitions * len(phases_of(file, 0)) + 1
     return phases * (file.measure.warm_up + file.measure.duration) * _PS
 

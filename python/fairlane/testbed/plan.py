@@ -1,4 +1,4 @@
-"""What a testbed consists of on the machine: names of namespaces, devices, addresses, and the commands that make them.
+"""Parts of a testbed on the machine: names of namespaces, devices, addresses, and the commands that make them.
 
 Each host, switch and trunk is a network namespace whose name begins with ``fairlane-testbed-``; devices are made inside
 of them. A switch is a bridge. A trunk is a bridge in a namespace of its own whose two devices are shaped, so that the

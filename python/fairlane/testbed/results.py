@@ -24,7 +24,7 @@ from fairlane.testbed.simulate import Fit
 MOST_DIFFERENCE = 0.10
 """Up to this difference predicted and measured W count as equal."""
 LEAST_CORRELATION = 0.8
-"""From this rank correlation on the order of jobs counts as right."""
+"""Rank correlation from which on the order of jobs counts as right."""
 
 
 def measured_w(times: pl.DataFrame) -> dict[str, list[float]]:
@@ -58,7 +58,7 @@ def _changes(times: pl.DataFrame, reference: str, kind: str) -> dict[str, list[f
 
 @dataclass(frozen=True)
 class Verdict:
-    """How well predictions agree with measurements."""
+    """Agreement of predictions with measurements."""
 
     spearman: float
     """Rank correlation of measured and predicted W over jobs; not a number with fewer than two jobs."""
@@ -139,7 +139,7 @@ _MEASURED_KEYS = ("seed", "fabric", "jobs", "qos", "measure")
 
 @dataclass(frozen=True)
 class Results:
-    """What was measured and predicted."""
+    """Measurements and predictions."""
 
     file: TestbedFile
     fit: Fit
@@ -149,15 +149,15 @@ class Results:
     """Measured and predicted effects of treatments: a row for each treatment and job."""
     verdict: Verdict
     control: pl.DataFrame | None = None
-    """What the agent's settings changed: a row for each job."""
+    """Changes by the agent's settings: a row for each job."""
     decisions: tuple[str, ...] = ()
-    """What the agent reported."""
+    """Decisions that the agent reported."""
     steered: pl.DataFrame | None = None
-    """What a controller changed: a row for each job and one for their mean."""
+    """Changes by a controller: a row for each job and one for their mean."""
     periods: pl.DataFrame | None = None
     """The periods of the controller: a row for each repetition, period and job."""
     costs: tuple[str, ...] = ()
-    """What reading progress and changing settings took."""
+    """Times of reading progress and changing settings, as lines."""
 
     @property
     def tables(self) -> dict[str, pl.DataFrame]:
@@ -176,7 +176,7 @@ class Results:
         write_text(folder / META, json.dumps(self.written(), indent=1) + "\n")
 
     def written(self) -> dict[str, Any]:
-        """What is stored besides the tables."""
+        """Return what is stored besides the tables."""
         return {
             **measured_keys(self.file),
             "host_model": asdict(self.fit.model),

@@ -1,4 +1,4 @@
-"""What the ranks of a job do, operation by operation: written by fairlane's workloads, executed by MPI processes."""
+"""Operations of the ranks of a job: written by fairlane's workloads, executed by MPI processes."""
 
 from collections.abc import Sequence
 from typing import Any

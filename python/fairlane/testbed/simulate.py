@@ -42,7 +42,7 @@ _STEP = 0.05  # of finite differences, relative: simulated times have steps of p
 
 @dataclass(frozen=True)
 class HostModel:
-    """How hosts and protocol differ from ideal ones."""
+    """Differences of hosts and protocol from ideal ones."""
 
     efficiency: float
     """Share of a link's rate that frames with payload have, up to 1."""

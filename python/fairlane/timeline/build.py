@@ -18,7 +18,7 @@ SENDS = ("send", "isend")
 
 @dataclass(frozen=True)
 class Timelines:
-    """What the ranks of some jobs did from ``from_ps`` to ``to_ps``. Instants are picoseconds."""
+    """Operations of the ranks of some jobs from ``from_ps`` to ``to_ps``. Instants are picoseconds."""
 
     run: Run
     view: View

@@ -85,7 +85,7 @@ def _at_link(rows: pl.DataFrame, from_ps: int) -> pl.DataFrame:
 
 
 def _credits(rows: pl.DataFrame, times: _Array, waited: _Array) -> pl.DataFrame:
-    """When credits return to lanes in which packets wait: ``credit_ps`` and ``job``, one at an instant."""
+    """Return the returns of credits to lanes in which packets wait: ``credit_ps`` and ``job``, one at an instant."""
     returned = rows.drop_nulls("credit_ps").select("credit_ps", "lane", "job").sort("credit_ps", "lane", "job")
     lanes = rows["lane"].to_numpy()
     kept = []
@@ -113,7 +113,7 @@ def _charges(times: _Array, wire: _Array, jobs: _Array, credits: pl.DataFrame) -
 
 
 def _charged(ends: _Array, is_charged: NDArray[np.bool_], at: _Array) -> _Array:
-    """How much of the time up to each instant is in the parts that are charged to somebody."""
+    """Return the time up to each instant that is in parts charged to somebody."""
     spans = np.diff(ends, prepend=ends[:1])
     total = np.concatenate([[0], np.cumsum(np.where(is_charged, spans, 0))])
     upto = np.searchsorted(ends, at, side="left")

@@ -45,14 +45,14 @@ _ROOTED = ("bcast", "reduce", "gather", "scatter")
 
 @dataclass(frozen=True)
 class Written:
-    """What has been written."""
+    """Written archives."""
 
     archives: Mapping[str, Path]
     """The anchor file of each job's archive."""
     events: int
     """The number of events of all archives."""
     notes: tuple[str, ...]
-    """What the archives lack, one sentence each."""
+    """Contents that the archives lack, one sentence each."""
 
 
 def write_otf2(timelines: Timelines, folder: str | Path) -> Written:
@@ -85,7 +85,7 @@ def write_otf2(timelines: Timelines, folder: str | Path) -> Written:
 
 @dataclass
 class _Job:
-    """What is written of a job."""
+    """Events of a job in its archive."""
 
     found: Timelines
     number: int

@@ -89,7 +89,7 @@ def _operations(timelines: Timelines) -> Iterator[_Event]:
 
 
 def _sent(timelines: Timelines, message: Mapping[str, Any]) -> _Values:
-    """What is known of a message where it is sent."""
+    """Return the properties of a message at its send."""
     names = timelines.names
     causes = timelines.causes.get(message["message"], ())
     queueing = {"unknown" if job is None else names[job]: spent for job, spent in causes}
@@ -132,7 +132,7 @@ def _waits(timelines: Timelines) -> Iterator[_Event]:
 
 
 def _messages(timelines: Timelines) -> Iterator[_Event]:
-    """Where messages of collectives are sent, and where all are received: at the end of the receive."""
+    """Yield the sends of messages of collectives, and the receives of all: at the end of the receive."""
     begun = _Begun(timelines)
     for row in timelines.messages.iter_rows(named=True):
         job, sender, receiver, message = row["job"], row["from_rank"], row["to_rank"], row["message"]

@@ -1,4 +1,4 @@
-"""What ranks did in a time range of a run: found by simulating it again, and kept in the run's folder."""
+"""Records of ranks in a time range of a run: found by simulating it again, and kept in the run's folder."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -35,7 +35,7 @@ def mpi_name(call: str, blocks: int = 0) -> str:
 
 
 _NONE = {pl.UInt64: 2**64 - 1, pl.UInt32: 2**32 - 1}
-"""What the simulator writes where there is nothing."""
+"""The simulator's numbers for nothing."""
 _FOREVER = 1 << 62
 _INSTANTS = ("since", "end", "at", "partner_at", "sent_at", "posted_at", "received_at", "acknowledged_at")
 

@@ -18,7 +18,7 @@ _TIME = "%Y-%m-%d %H:%M:%S"
 
 
 def status(state: "Status") -> View:
-    """What the agent does, the jobs that it knows with their levels, and its decisions."""
+    """Show the agent's state, the jobs that it knows with their levels, and its decisions."""
     levels: dict[str, list[str]] = {}
     for assigned in (setting for setting in state.settings if setting.hosts):
         levels.setdefault(assigned.job, []).append(
@@ -80,7 +80,7 @@ def _when(at: float | None) -> str:
 
 
 def progress(snapshot: "Snapshot", rates: Mapping["Key", float]) -> View:
-    """How far the processes of this machine are, and how many marks per second they make."""
+    """Show the progress of the processes of this machine, and their marks per second."""
     rows = [
         {
             "job": process.job,

@@ -30,7 +30,7 @@ _WITHIN, _OUTSIDE = "in the band", "outside"
 _TEXTS = {"spread": (0, "median (range)"), "band": (190, "band"), "held": (300, "in it"), "verdict": (372, "verdict")}
 """Columns of text at the right of a picture: places and titles."""
 _TEXTS_OF = ("measured", "reported", "band", "spread", "held", "explained")
-"""What is said of a number with each of its replicates."""
+"""Texts of a number with each of its replicates."""
 _TOLD = [
     *columns(claim="claim", measured="measured", replicate="replicate"),
     Column("value", "value", significant),
@@ -39,7 +39,7 @@ _TOLD = [
 
 
 def place(value: float, low: float | None, high: float | None, unit: float) -> float:
-    """Where a value stands on the row's scale; ``unit`` is used unless the band has two edges."""
+    """Return the place of a value on the row's scale; ``unit`` is used unless the band has two edges."""
     if low is not None and high is not None:
         return LOWER + (value - low) / (high - low) if high > low else (LOWER + UPPER) / 2 + (value - low) / unit
     return LOWER + (value - low) / unit if low is not None else UPPER + (value - (high or 0.0)) / unit

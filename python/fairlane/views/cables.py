@@ -61,7 +61,7 @@ _EXPLAINED = (
 
 
 def _remarks(survey: Cables) -> Iterator[str]:
-    """What is weak about the figures."""
+    """Yield the weaknesses of the figures."""
     ranking, runs, jobs = survey.ranking, survey.runs, survey.jobs
     yield from survey.repeated()
     if survey.alike:

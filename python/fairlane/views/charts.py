@@ -1,4 +1,4 @@
-"""What charts are made of: axes whose scale, unit and ticks are decided here, whiskers, tooltips, zoom.
+"""Parts of charts: axes whose scale, unit and ticks are decided here, whiskers, tooltips, zoom.
 
 A chart is an ``altair.LayerChart`` without width, colours and fonts, which writers add. Values are in base units
 (seconds, shares); an axis has the unit.
@@ -20,7 +20,7 @@ from fairlane.views.tables import INTERVAL, Column, Row
 from fairlane.wording import duration_unit, time_unit
 
 MARGIN = 0.04
-"""How far an axis reaches beyond its values, as a share of its length."""
+"""Margin of an axis beyond its values, as a share of its length."""
 RAISED = 30
 """Distance of a legend from a chart, px, that leaves room for a ``caption``."""
 _LEGEND = 480
@@ -116,7 +116,7 @@ class Axis:
 
     @property
     def ticks(self) -> list[float]:
-        """Where there are labels on a logarithmic axis, and on one of durations."""
+        """Places of labels on a logarithmic axis, and on one of durations."""
         if self.kind == "duration" and not self.log:
             least = (self.high - self.low) / 5
             power = 10.0 ** floor(log10(least / self.factor)) * self.factor
@@ -210,7 +210,7 @@ def layers(
 def drawing(
     height: int, every: Iterable[Layer], *, zoom: Sequence[Literal["x", "y"]] = ("x", "y")
 ) -> Callable[[], altair.LayerChart]:
-    """What makes a chart of ``layers`` where it is drawn; ``every`` may be a generator that has not begun."""
+    """Return a function that makes a chart of ``layers``; ``every`` may be a generator that has not begun."""
     return lambda: layers(height, *every, zoom=zoom)
 
 

@@ -62,7 +62,7 @@ def _verdict(row: Row) -> str | None:
 
 
 def _notes(comparison: Comparison) -> Iterator[str]:
-    """What limits the comparison."""
+    """Yield the limits of the comparison."""
     if comparison.differs:
         yield f"The scenarios differ in {_several(comparison.differs)}."
     if comparison.points is not None and comparison.points[0] < max(comparison.points):

@@ -1,4 +1,4 @@
-"""What a controller gains from period to period, and over all of them."""
+"""Gains by a controller from period to period, and over all of them."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -122,7 +122,7 @@ def _by_period(outcomes: Sequence[Outcome], job: str) -> Estimate | None:
 
 
 def _total(works: Iterable[Work], job: str) -> JobWork:
-    """What a job did in all of these periods, and for how long it was there."""
+    """Add the work of a job in all of these periods, and the time for which it was there."""
     parts = [work.jobs[job] for work in works if job in work.jobs]
     done, seconds = sum(part.done for part in parts), sum(part.seconds or 0.0 for part in parts)
     return JobWork((done,), compute=(), waiting=(), seconds=seconds)

@@ -84,7 +84,7 @@ def routes_text(coverage: Coverage) -> str:
 
 
 def lanes_text(pairs: Iterable[tuple[str, int]]) -> str:
-    """How many virtual lanes a port needs: ``16 virtual lanes: 6 channels each for service levels 0, 1; ...``."""
+    """Say how many virtual lanes a port needs: ``16 virtual lanes: 6 channels each for service levels 0, 1; ...``."""
     channels = Counter(levels for levels, _ in pairs)
     alike: dict[int, list[str]] = {}
     for levels, count in channels.items():
@@ -126,7 +126,7 @@ def _layout(fabric: FabricDescription) -> str:
 
 
 def surveyed(survey: Survey, file: str) -> View:
-    """What the file of a real fabric has, and what is out of order in it."""
+    """Show the content of the file of a real fabric, and its faults."""
     return View(
         title=f"{file}: fabric",
         headline=f"{plural(survey.hosts, 'host')}, {plural(survey.switches, 'switch', 'switches')}, {survey.tree}",
@@ -193,7 +193,7 @@ def _ports(table: pl.DataFrame, name: str, side: str) -> str:
 
 
 def _group_lines(groups: pl.DataFrame) -> Iterator[str]:
-    """How many pairs of groups have as many cables, and where they end alike."""
+    """Say how many pairs of groups have as many cables, and where they end alike."""
     if groups.is_empty():
         return
     pairs = plural(groups.height, "pair of groups", "pairs of groups")

@@ -57,7 +57,7 @@ _EXPLAINED = (
 
 
 def _remarks(benchmark: Gpcnet) -> Iterator[str]:
-    """What was left out, and what is weak about the figures."""
+    """Yield what was left out, and the weaknesses of the figures."""
     meta = benchmark.meta
     yield from (f"{transport} is left out: {reason}." for transport, reason in meta["left_out"].items())
     yield from benchmark.repeated()

@@ -34,9 +34,9 @@ class Kind:
     module: str
     """Its file."""
     words: str
-    """What it is, for errors."""
+    """Its name in errors."""
     pictures: Mapping[str, str] = field(default_factory=dict)
-    """What the files of its pictures are called, and what they show."""
+    """Names of the files of its pictures, with descriptions."""
     others: bool = False
     """Whether results may have pictures of other names, too."""
 
@@ -224,5 +224,5 @@ def _chosen(view: "View", known: Collection[str], names: Iterable[str]) -> dict[
 
 
 def nothing_in(name: str) -> Problem:
-    """What is wrong with a figure that results lack the data for."""
+    """Report a figure that results lack the data for."""
     return Problem("figure", "there is nothing to show in it: the results lack its data", name)

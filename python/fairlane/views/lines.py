@@ -60,7 +60,7 @@ _OF_WORKERS = ("simulating", "set-up", "waiting")
 
 
 def times_of_run(run: Run) -> Iterator[str]:
-    """Where the wall time of a run went, and the engine's speed in the co-run."""
+    """Yield the parts of the wall time of a run, and the engine's speed in the co-run."""
     spent = run.meta.timings
     if spent is None:
         return
@@ -75,7 +75,7 @@ def times_of_run(run: Run) -> Iterator[str]:
 
 
 def times_of_study(times: Mapping[str, float]) -> Iterator[str]:
-    """Where the time of a study went, summed over workers: the shares of its ``profile``."""
+    """Yield the parts of the time of a study, summed over workers: the shares of its ``profile``."""
     workers = plural(round(times["workers"]), "worker")
     yield f"Where the time went: {seconds(times['wall'])}, of these {seconds(times['spent'])} with {workers}"
     for name, meaning in _PROFILE.items():
@@ -85,7 +85,7 @@ def times_of_study(times: Mapping[str, float]) -> Iterator[str]:
 
 
 def times_of_reproduction(runs: int, wall_s: float, cpu_s: float, *, stored: int, unused: int) -> Iterator[str]:
-    """What the runs of a reproduction took, whenever they were computed, and what was stored before."""
+    """Yield the times of the runs of a reproduction, whenever they were computed, and what was stored before."""
     yield f"{runs} runs took {seconds(wall_s)}, {seconds(cpu_s)} of processor time, summed over workers."
     if stored:
         yield f"{stored - unused} of them were stored already."

@@ -27,16 +27,16 @@ class Chart:
     """A chart, as a specification of Vega-Lite without a width."""
 
     name: str
-    """How it is asked for, and what its file is called."""
+    """Its name, also of its file."""
     title: str
     made: altair.LayerChart | Panels | Callable[[], altair.LayerChart | Panels]
     """What it is, or what makes it where it is drawn: a terminal needs none, and a picture only its own."""
     sentence: str
-    """What it shows."""
+    """Its message."""
     note: str
-    """What its marks are."""
+    """Its marks, explained."""
     data: Sequence[Row] = ()
-    """What a page exports as CSV: its columns of numbers and text."""
+    """Rows that a page exports as CSV: columns of numbers and text."""
     picture: str = ""
     """The picture that it is a panel of; by default it is one of its own."""
     headline: str = ""
@@ -44,7 +44,7 @@ class Chart:
     wide: bool = False
     """Whether it takes the whole width of a page."""
     aside: altair.Chart | altair.LayerChart | None = None
-    """What pictures have at its right; a page says it in tables and tooltips."""
+    """Chart that pictures have at its right; a page has tables and tooltips for it."""
     alone: bool = False
     """Whether its note is all that is written below its picture."""
     only_picture: bool = False
@@ -52,7 +52,7 @@ class Chart:
     only_page: bool = False
     """Whether it is a picture only where that is asked for by name."""
     frame: pl.DataFrame | None = None
-    """What it exports in place of ``data``."""
+    """Frame that it exports in place of ``data``."""
 
     @cached_property
     def spec(self) -> altair.LayerChart | Panels:
@@ -68,7 +68,7 @@ class Custom:
     """A part of a page that a module of JavaScript draws; other writers leave it out."""
 
     name: str
-    """What its files are called when they are exported."""
+    """Name of its files when they are exported."""
     title: str
     module: str
     """Its module in ``views/browser``, which exports ``start(section, data, page)``."""
@@ -80,18 +80,18 @@ class Custom:
 
 @dataclass(frozen=True)
 class View:
-    """What there is to say of one or more results of a kind."""
+    """View of one or more results of a kind."""
 
     title: str
-    """What they are."""
+    """Title of the results."""
     headline: str
-    """What was found, in a line; of several results a line each."""
+    """The main result, in a line; of several results a line each."""
     facts: Sequence[str]
-    """What was simulated: a line for each of the results."""
+    """The simulated systems: a line for each of the results."""
     parts: Sequence[Table | Chart | Custom]
     """In the order of a page; a terminal has the tables."""
     remarks: Sequence[str] = ()
-    """What the columns are, and what is weak about the numbers: a sentence each."""
+    """Explanations of columns, and weaknesses of the numbers: a sentence each."""
     provenance: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     """Terms and values by result; those that are None or empty are not shown."""
 
@@ -154,7 +154,7 @@ def together(every: Mapping[str, _R], key: str, table: Callable[[_R], pl.DataFra
 
 
 def provenance_of(every: Mapping[str, Results]) -> dict[str, dict[str, object]]:
-    """Where results come from: their folder, and what their ``meta`` says."""
+    """Return the folders of results and the terms of their ``meta``."""
     terms_by_name: dict[str, dict[str, object]] = {}
     for name, results in every.items():
         meta = {key: value for key, value in results.meta.items() if not isinstance(value, dict)}  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""What inputs can name: lines that are searched for words rather than read as a table."""
+"""Names in inputs: lines that are searched for words rather than read as a table."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ def names_listed(kind: str, known: Mapping[str, Entry]) -> Iterator[str]:
 
 
 def described(entry: Entry, *, simulator: bool) -> Iterator[str]:
-    """What a name stands for, and its parameters as in the reference, without Markdown's signs."""
+    """Describe a name and its parameters as in the reference, without Markdown's signs."""
     yield f"{entry.name} ({entry.origin}): {entry.summary}"
     if entry.routing:
         yield f"usual routing: {entry.routing}"

@@ -14,7 +14,7 @@ _TWO = fixed(2)
 
 
 def view(neighbours: Neighbours, show: int) -> View:
-    """What ``advise --allocations`` shows: the first ``show`` rows of each table."""
+    """Show ``advise --allocations``: the first ``show`` rows of each table."""
     count = len(neighbours.jobs)
     shared = len({frozenset((pair.victim, pair.aggressor)) for pair in neighbours.pairs})
     hurt = sum(_harms(pair.harm) for pair in neighbours.pairs)

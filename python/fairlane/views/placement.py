@@ -39,15 +39,15 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class _Layout:
-    """Where each host's cell is."""
+    """Place of each host's cell."""
 
     block: Ints
     column: Ints
     row: Ints
     names: Sequence[str]
-    """What each block is called."""
+    """Names of the blocks."""
     what: str
-    """What blocks, columns and rows are, in words."""
+    """Meaning of blocks, columns and rows."""
 
 
 def view(name: str, fabric: Fabric, jobs: Mapping[str, Sequence[int]], rows: Mapping[str, Mapping[str, Any]]) -> View:

@@ -84,7 +84,7 @@ def _reason(predictor: Predictor) -> str:
 
 
 def errors(predicted: pl.DataFrame, target: NDArray[np.float64], known: Predictor) -> str:
-    """How far predictions of a model are off where the time is known."""
+    """Describe the errors of a model's predictions where the time is known."""
     off = predicted["predicted"].to_numpy() - target
     mse, largest = significant((off**2).mean(), 4), significant(abs(off).max(), 4)
     inside = (abs(off) <= known.half_width).mean()

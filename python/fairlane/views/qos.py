@@ -29,7 +29,7 @@ def spelled(spelling: Spelled) -> Iterator[str]:
 
 
 def checked(check: Checked) -> View:
-    """What OpenSM has set against what was exported: what was compared, and the differences."""
+    """Compare OpenSM's settings with those exported: counts, and the differences."""
     counts = [{"what": what, "count": count} for what, count in check.counts.items()]
     compared = f"{sum(check.counts.values()):,} compared."
     parts = [Table([Column("compared", "what"), Column("number", "count")], counts, sentence=compared)]

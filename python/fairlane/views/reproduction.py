@@ -185,7 +185,7 @@ def _table(every: Mapping[str, ReproductionResults], numbers: Sequence[Row]) -> 
 
 
 def held_of(rows: Sequence[Row]) -> str:
-    """How many numbers are in their bands."""
+    """Count the numbers in their bands."""
     holds = [row["number"].holds for row in rows]
     if not holds:
         return "No number was measured."

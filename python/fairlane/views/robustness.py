@@ -43,7 +43,7 @@ from fairlane.views.tables import Column, Row, Table, columns, naming
 from fairlane.wording import listed, number, percent, plural, significant
 
 CLAUSE = ("a clause", "holds", "the clause's margin")
-"""What a row is, what it does at a point, and what the index is of."""
+"""Meaning of a row, of its value at a point, and of the index."""
 _LETTERS = 58
 """Of a clause in charts."""
 _ROW = 20
@@ -128,7 +128,7 @@ def _provenance(robustness: RobustnessResults) -> dict[str, object]:
 
 
 def _counts(clauses: pl.DataFrame) -> str:
-    """How many clauses have each verdict."""
+    """Count the clauses of each verdict."""
     counts = dict(clauses.group_by("verdict").len().iter_rows())
     forms = {DEPENDS: "depend", RARE: "rarely hold"}
     known = [(verdict, counts[verdict]) for verdict in MAP_VERDICTS if counts.get(verdict)]
@@ -229,7 +229,7 @@ def shares(tables: Mapping[str, pl.DataFrame], of: Sequence[str] = CLAUSE) -> Ch
 
 
 def _called(name: str, table: pl.DataFrame, maps: int) -> str:
-    """What a map is called before what is said of it: by its name among others, by its paper's title alone."""
+    """Name a map in a title: by its name among others, by its paper's title alone."""
     title = table["title"][0] if table.height and "title" in table.columns else ""
     called = name if maps > 1 else title
     return f"{called}: " if called else ""
@@ -429,7 +429,7 @@ def _margins(robustness: RobustnessResults, name: str, suffix: str) -> Iterator[
 
 
 def _placed(values: pl.Series) -> tuple[dict[str, list[Any]], pl.Series]:
-    """Where labels are on the axis of a parameter, which goes from 0 to 1; and where its values are."""
+    """Return the places of labels on the axis of a parameter, from 0 to 1, and those of its values."""
     if not values.dtype.is_numeric():
         names = values.cast(pl.String).unique().sort().to_list()
         at = [place / max(1, len(names) - 1) for place in range(len(names))]

@@ -33,7 +33,7 @@ class Rows:
     names: Sequence[str]
     series: int = 1
     labels: Sequence[str | Sequence[str]] = ()
-    """What the rows are called; by default by their names. Several lines are several texts."""
+    """Labels of the rows; by default their names. Several lines are several texts."""
 
     @property
     def height(self) -> int:
@@ -93,14 +93,14 @@ def whiskers_of(most: int) -> float | tuple[float, float]:
 
 
 def whisker_words(whiskers: float | tuple[float, float]) -> str:
-    """What whiskers are, for a note."""
+    """Describe whiskers, for a note."""
     if isinstance(whiskers, tuple):
         return f"{whiskers[0]:g}% and {whiskers[1]:g}%" if whiskers != EXTREMES else "the extremes"
     return f"the last values within {whiskers:g} interquartile ranges of the quartiles"
 
 
 def box_numbers(values: Floats, whiskers: float | tuple[float, float] = TAILS) -> dict[str, float]:
-    """What a box shows: the ends of the whiskers, the quartiles and the median."""
+    """Return the numbers of a box: the ends of the whiskers, the quartiles and the median."""
     q1, median, q3 = (float(value) for value in np.percentile(values, (25, 50, 75)))
     if isinstance(whiskers, tuple):
         least, most = np.percentile(values, whiskers)

@@ -74,7 +74,7 @@ _EXPLAINED = (
 
 
 def _remarks(sweep: Saturation) -> Iterator[str]:
-    """Where saturation lies, and what is weak about the figures."""
+    """Yield the place of saturation, and the weaknesses of the figures."""
     yield f"{_highest(sweep)}."
     yield from sweep.repeated()
     if len(sweep.meta["seeds"]) < 2:

@@ -1,4 +1,4 @@
-"""How charts and pictures look: the configuration of Vega-Lite for a theme, and when axes are logarithmic.
+"""Style of charts and pictures: the configuration of Vega-Lite for a theme, and the rule for logarithmic axes.
 
 Charts name styles (``ink``, ``muted`` ...) and take colours from scales; only this module knows what they are. A page
 gets custom properties of CSS in place of colours, so that its theme changes without drawing anything again.
@@ -15,7 +15,7 @@ from fairlane.colours import THEMES, Colours, Theme
 
 @dataclass(frozen=True)
 class Look:
-    """How the file of a picture looks."""
+    """Style of the file of a picture."""
 
     theme: Theme = "light"
     """Dark ink on white, or light ink on a dark ground."""
@@ -122,7 +122,7 @@ DECADES = 3
 
 
 def steps(low: float, high: float) -> tuple[float, ...]:
-    """Where a logarithmic axis has labels in each decade: at 1, 2 and 5, on a short one at more."""
+    """Return the labels of a logarithmic axis in each decade: 1, 2 and 5, on a short one more."""
     if high / low > MANY_DECADES:
         return (1.0,)
     return (1.0, 1.2, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0) if high / low < SHORT else (1.0, 2.0, 5.0)

@@ -19,7 +19,7 @@ Write = Callable[[Any], Any]
 INTERVAL = ("", "_low", "_high")
 """Ends of the names of a value and of the lower and the upper end of its 95% interval."""
 EMPTY = "–"
-"""What stands for a value that there is not."""
+"""Sign of a value that is missing."""
 
 
 class Bad(str):
@@ -113,7 +113,7 @@ class Column:
     value: str | Callable[[Row], Any]
     """The key of the row, or a function of the row."""
     form: Write = _plain
-    """How a value is written; None is always a dash."""
+    """Format of a value; None is always a dash."""
     left: bool | None = None
     """Whether it is aligned to the left; by default the first column of a table is, and no other."""
     wrap: bool = False
@@ -121,7 +121,7 @@ class Column:
     width: int | None = None
     """Longer values are cut off on a terminal."""
     drop: int = 0
-    """Where the terminal is too narrow, columns with the greatest number are left out first; those with 0 stay."""
+    """Order of leaving out columns where the terminal is too narrow: greatest number first; those with 0 stay."""
     note: str = ""
     """An explanation below the table."""
     once: bool = False
@@ -166,24 +166,24 @@ class Table:
     sparse: bool = False
     """Whether rows that have nothing in the columns that are shown are left out."""
     otherwise: Callable[[], Self] | None = None
-    """What is shown instead where the terminal is too narrow."""
+    """Table that is shown instead where the terminal is too narrow."""
     sentence: str = ""
-    """What its numbers say, on a page."""
+    """Message of its numbers, on a page."""
     most: int | None = None
-    """How many rows a terminal shows; a page has all."""
+    """Number of rows in a terminal; a page has all."""
     only_page: bool = False
     """Whether a terminal leaves it out."""
     keyed: bool = False
     """Whether rows have a ``key`` by which a page chooses them."""
     data: "pl.DataFrame | None" = None
-    """What a page exports as CSV; by default what it shows."""
+    """Frame that a page exports as CSV; by default the rows that it shows."""
 
     def is_left(self, column: Column) -> bool:
         """Whether a column is aligned to the left."""
         return column is self.columns[0] if column.left is None else column.left
 
     def explained(self, shown: Sequence[Column]) -> str:
-        """What stands below the table where these columns are shown."""
+        """Return the text below the table where these columns are shown."""
         notes = "; ".join(column.note for column in shown if column.note)
         return " ".join(filter(None, (f"{notes}." if notes else "", self.note)))
 

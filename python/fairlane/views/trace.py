@@ -53,7 +53,7 @@ def _totals(trace: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _counted(kind: str, trace: Mapping[str, Any]) -> list[Row]:
-    """How often there is what, the most frequent first, with a note."""
+    """Count by name, the most frequent first, with a note."""
     counts, notes = trace[kind.removesuffix(" operations").replace("-", "_")], {}
     if counts and isinstance(next(iter(counts.values())), Mapping):
         notes = {name: data_size(count["bytes"]) for name, count in counts.items() if count["bytes"]}

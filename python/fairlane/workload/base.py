@@ -1,4 +1,4 @@
-"""What every workload has: messages, compute time, its imbalance and its small variations."""
+"""Common parts of workloads: messages, compute time, its imbalance and its small variations."""
 
 from typing import Annotated, Any, ClassVar, Self
 
@@ -150,7 +150,7 @@ class Workload(Named):
         return ()
 
     def one_sided_targets(self) -> int | None:
-        """How many ranks its puts and gets go to, if these are few: what comes to one of them bounds its speed."""
+        """Return the number of targets of its puts and gets, if they are few: the traffic to one bounds its speed."""
         return None
 
     def offered(self) -> tuple[float, float] | None:

@@ -84,7 +84,7 @@ class JobScript:
 
     @cached_property
     def injection(self) -> Injection:
-        """What its ranks can inject; without a fabric, that of links of 100 Gbit/s."""
+        """Injection of its ranks; without a fabric, that of links of 100 Gbit/s."""
         return self._injection()
 
     def stream(self, purpose: Purpose) -> numpy.random.Generator:
@@ -98,7 +98,7 @@ class JobScript:
         return stream(seed, Purpose.PATTERN, job, crc32(name.encode()))
 
     def drawn(self, name: str, draw: Callable[[numpy.random.Generator], _T]) -> _T:
-        """What ``draw`` makes of the random stream of this name: drawn once, the same for every rank."""
+        """Call ``draw`` with the random stream of this name: once, the same for every rank."""
         if name not in self._drawn:
             self._drawn[name] = draw(self.pattern_stream(name))
         value: _T = self._drawn[name]

@@ -15,7 +15,7 @@ from fairlane.workload.builder import JobScript, Rank
 LIMIT = 20_000
 """Operations of a rank's script that are counted; after that its length is extrapolated."""
 SMALL = 4
-"""What large numbers are replaced by to extrapolate, and twice that."""
+"""Number that large numbers are replaced by to extrapolate, and twice that."""
 MESSAGES = 64
 """Messages an iteration above which they are not written one by one: a script has as many times more."""
 LARGE = 4096
@@ -34,13 +34,13 @@ class Enough(Exception):
 
 @dataclass
 class Traffic:
-    """What a rank sends and receives."""
+    """Messages that a rank sends and receives."""
 
     messages: dict[float, float] = field(default_factory=dict)
-    """How many messages it sends, by their bytes."""
+    """Number of messages that it sends, by their bytes."""
     received: float = 0.0
     rounds: float = 0.0
-    """How often it waits for messages, one latency each."""
+    """Number of waits for messages, one latency each."""
     iterations: float = 0.0
     arriving: float = 0.0
     """Bytes that come to the busiest rank by one-sided operations, which it waits for."""

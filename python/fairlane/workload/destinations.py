@@ -28,7 +28,7 @@ class Destinations(Named):
         return self.part
 
     def problem_with(self, ranks: int) -> str | None:
-        """Which numbers of ranks it needs, if it does not fit this one."""
+        """Return the numbers of ranks that it needs, if it does not fit this one."""
         del ranks
         return None
 

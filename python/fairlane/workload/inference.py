@@ -168,7 +168,7 @@ class Inference(Transformer):
                 rank.mark_progress()
 
     def _sources(self, first: int, place: int) -> Iterator[int]:
-        """From whom the GPU at this place of the group that begins at rank ``first`` receives, message by message."""
+        """Yield the senders to the GPU at this place of the group that begins at rank ``first``, message by message."""
         for request in range(self.requests):
             if self.decoded_by(request) == first:
                 for group in range(self.prefill_gpus // self.tensor):

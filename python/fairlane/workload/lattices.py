@@ -25,7 +25,7 @@ _ATOM = 56
 """Number, species, position and momentum of an atom, bytes."""
 _EXCHANGES = 2
 _DEEP = 3
-"""How many times as much the deep layers are as the faces."""
+"""Size of the deep layers over that of the faces."""
 
 
 class Mg(GriddedWorkload):

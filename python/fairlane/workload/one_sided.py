@@ -9,7 +9,7 @@ from fairlane.workload.writer import Request, Writer
 
 @dataclass
 class _Window:
-    """What a rank has open of a window."""
+    """Epochs that a rank has open of a window."""
 
     fenced: bool = False
     locked: set[int] = field(default_factory=set)

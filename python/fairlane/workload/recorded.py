@@ -42,7 +42,7 @@ def unsupported_lines(description: Mapping[str, Any], exclude: Sequence[str] = (
 
 
 def left_out_text(description: Mapping[str, Any], exclude: Sequence[str]) -> str:
-    """How many calls of which names are left out."""
+    """Say how many calls of which names are left out."""
     counts: Counter[str] = Counter()
     for entry in description["unsupported"]:
         if _is_named(entry["call"], exclude):

@@ -80,7 +80,7 @@ class Storage(Workload):
 
     @property
     def server_count(self) -> int:
-        """How many of its last ranks are servers."""
+        """Number of its last ranks that are servers."""
         return len(self.servers or ()) or 1
 
     @override

@@ -48,7 +48,7 @@ MOST_DEPTH = 32
 MOST_NAME = 1024
 """Characters of a path in an archive."""
 _DAMAGE = (ValueError, OverflowError, LookupError, RecursionError)
-"""What ``tarfile`` raises besides its own errors, as for a size in words; an ``ExpansionError`` is one."""
+"""Exceptions of ``tarfile`` besides its own errors, as for a size in words; an ``ExpansionError`` is one."""
 _FILES, _SUMS = "files", "sha256.json"
 """In the cache: what was unpacked, and the SHA-256 of each file."""
 
@@ -277,7 +277,7 @@ def _describe(trace: str, options: str, marks: tuple[tuple[str, int, int], ...])
 
 
 def otf2_library() -> str | None:
-    """Where the ``otf2`` package has its C library, if it is installed."""
+    """Return the path of the C library of the ``otf2`` package, if it is installed."""
     try:
         spec = importlib.util.find_spec("_otf2._otf2") or importlib.util.find_spec("_otf2")
     except (ImportError, ValueError):

@@ -12,7 +12,7 @@ from fairlane.inputs.registry import Named
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a backend has to fit: the fabric of the twin and the service levels that the agent may give."""
+    """Fabric of the twin and service levels that the agent may give: a backend has to fit them."""
 
     hosts: Collection[str]
     """The names of the fabric's hosts."""
@@ -48,7 +48,7 @@ class Backend(Named, ABC):
 
     @abstractmethod
     def save(self) -> str:
-        """What ``restore`` needs to bring back the present state, as text for the journal."""
+        """Return the present state as text for the journal; ``restore`` brings it back."""
 
     @abstractmethod
     def write(self, settings: Sequence[Setting]) -> None:

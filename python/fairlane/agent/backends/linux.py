@@ -54,7 +54,7 @@ class Device(Table):
 
 
 class LevelClass(Table):
-    """How a service level is served."""
+    """Class of service of a service level."""
 
     level: Level = Field(description="service level")
     share: float = Field(gt=0, le=1, description="share of the rate that it has at least while it has packets")
@@ -160,7 +160,7 @@ class Linux(Backend):
                 raise BackendError(f"backend.levels: has no class for level {level} of host {host}")
 
     def _tc(self, device: Device, lines: Iterable[str]) -> str:
-        """What tc prints for commands in the namespace of a device."""
+        """Run commands of tc in the namespace of a device; return its output."""
         command = ["tc", "-n", device.namespace, "-d", "-batch", "-"]
         return call(command, self.timeout * 1e-12, BackendError, "".join(f"{line}\n" for line in lines))
 
@@ -173,7 +173,7 @@ class Linux(Backend):
             return [future.result() for future in [pool.submit(work, device) for device in self.devices]]
 
     def _on(self, device: Device) -> "_Found":
-        """What the agent has on a device; raises ``BackendError`` if the root qdisc is of somebody else."""
+        """Return the agent's state on a device; raises ``BackendError`` if the root qdisc is of somebody else."""
         on = f"dev {device.device}"
         text = self._tc(device, (f"qdisc show {on}", f"class show {on}", f"filter show {on}"))
         roots = _QDISC.findall(text)
@@ -204,7 +204,7 @@ class Linux(Backend):
     def _batch(
         self, device: Device, levels: dict[str, int], quanta: Mapping[int, int], state: "_Found"
     ) -> Iterator[str]:
-        """What tc has to do on a device on which it finds this."""
+        """Yield the commands of tc that turn the state of a device into the wanted one."""
         on, rate = f"dev {device.device}", f"{device.rate}bit"
         if not state.is_there:
             yield f"qdisc add {on} root handle {HANDLE} htb default {self._default + 1:x} r2q 10"
@@ -234,7 +234,7 @@ class Linux(Backend):
 
 @dataclass(frozen=True)
 class _Found:
-    """What the agent has on a device."""
+    """State of a device as far as it is the agent's."""
 
     levels: dict[str, int] = field(default_factory=dict)
     """Level by host with a filter."""

@@ -36,7 +36,7 @@ from fairlane.units import Duration
 from fairlane.wording import plural
 
 BESIDE = ".before-fairlane"
-"""What is appended to the name of the policy file that the operator had."""
+"""Suffix of the copy of the operator's policy file."""
 _LINK_LOCAL = 0xFE80 << 112
 _POLL_S = 0.02
 
@@ -355,7 +355,7 @@ class OpenSm(Backend):
             raise BackendError(f"{self.log}: cannot be read: {error.strerror}") from None
 
     def _log_after(self, begin: int) -> str:
-        """What was appended to the log; all of it if it was begun anew."""
+        """Return the lines appended to the log; all of it if it was begun anew."""
         try:
             with self.log.open("rb") as file:
                 file.seek(begin if self.log.stat().st_size >= begin else 0)

@@ -36,7 +36,7 @@ TRUST = 0.5
 
 
 class State(StrEnum):
-    """What the controller is doing."""
+    """States of the controller."""
 
     DEFAULT = "DEFAULT"
     VERIFY = "VERIFY"

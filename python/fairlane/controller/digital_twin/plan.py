@@ -59,7 +59,7 @@ class Plan:
 
     @classmethod
     def default(cls, jobs: Mapping[str, int]) -> "Plan":
-        """What is without a plan: every rank in level 0."""
+        """Return the plan that changes nothing: every rank in level 0."""
         return cls(cls.even(jobs).priorities, frozenset(jobs))
 
     @classmethod

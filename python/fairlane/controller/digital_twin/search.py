@@ -121,7 +121,7 @@ class Search:
         return tried
 
     def _moved(self, job: str, positions: Sequence[float], seen: Observation) -> list[float]:
-        """Where the ranks of a job go: not above priority 0, which is for changes of single ranks."""
+        """Return new positions of the ranks of a job: not above priority 0, which is for changes of single ranks."""
         needed = max(1, min(self.twin.default.iterations[job]), min(seen.iterations[job]))
         lowest = clipped(-99, self.service_levels)
         moved = []

@@ -31,10 +31,10 @@ FIRST_VARIANT = 1_000_000
 
 @dataclass(frozen=True)
 class Observation:
-    """What a short simulation of the twin showed."""
+    """Results of a short simulation of the twin."""
 
     milestones: Mapping[str, Milestones]
-    """When each job completed its iterations."""
+    """Completed iterations of each job."""
     iterations: Mapping[str, Sequence[int]]
     """Iterations of each rank, by job."""
     compute: Mapping[str, Sequence[float]]
@@ -82,7 +82,7 @@ class Twin:
 
     @cached_property
     def model(self) -> Resolved:
-        """What it simulates."""
+        """Return the resolved scenario that it simulates."""
         resolved = self._episodes.resolved
         jobs = [
             replace(resolved.jobs[at], program=self._episodes.program(at, self._variant), start=0, stop=None)

@@ -20,7 +20,7 @@ from fairlane.controller.base import Controller, Settings, Work
 from fairlane.controller.slack.ladder import LIMIT, Candidate, Changes, Feedback, ladder
 
 TOO_MUCH = 0.1
-"""Where a job loses this share of its work in two periods running, ranks are no longer spread."""
+"""Share of its work: where a job loses it in two periods running, ranks are no longer spread."""
 AFFORDABLE = 0.005
 """The best configuration is kept for a period for each such share of a period's work that the trial before has cost."""
 LONGEST_STAND = 6
@@ -28,7 +28,7 @@ LONGEST_STAND = 6
 
 
 class State(StrEnum):
-    """What the controller is doing."""
+    """States of the controller."""
 
     DEFAULT = "DEFAULT"
     YIELD = "YIELD"
@@ -171,7 +171,7 @@ class Slack(Controller):
         self._current = self._best if stands or self._owes() else self._changes.draw(self._best)
 
     def _learn_from(self, trial: Candidate, *, helped: bool) -> None:
-        """What the trial says about changes of its kind, and what it has cost."""
+        """Learn from the trial about changes of its kind, and from its cost."""
         self._changes.learn(trial.change, helped=helped)
         cost = self._best.mean_gain() - trial.mean_gain()
         self._stands = min(LONGEST_STAND, max(0, round(cost / AFFORDABLE)))

@@ -23,7 +23,7 @@ SHARED = 2
 FILLED = (-1, 1, -2, -1, 2, -2, -1, -3)
 """Half of the levels, at most eight, are the middle rung's. The others go to these rungs, one after the other."""
 PENALTY = 3.0
-"""What a job's loss beyond the guard counts, in units of the same gain."""
+"""Weight of a job's loss beyond the guard, in units of the same gain."""
 LIMIT = 0.04
 """No job should lose more than this share of its work: what it loses beyond counts ten times as much again."""
 RECENT = 12
@@ -31,9 +31,9 @@ RECENT = 12
 MARGIN = 0.2
 """A rank goes down if it is ahead by this many octaves: 15% more iterations."""
 DOWN = 0.5
-"""How many rungs it goes down for each octave that it is ahead."""
+"""Rungs that a rank goes down for each octave that it is ahead."""
 UP = 2.5
-"""How many rungs a rank goes up for each octave that it has fallen behind."""
+"""Rungs that a rank goes up for each octave that it has fallen behind."""
 FURTHEST = 1.5
 """It goes as if it were so many octaves ahead or behind, at most."""
 KINDS = ("step", "spread", "assign", "lift", "lower")
@@ -47,7 +47,7 @@ TRIES = 10
 """So many changes are drawn, at most, for one that makes a difference."""
 
 Positions = Mapping[str, tuple[float, ...]]
-"""Where each rank is on the ladder, by job; it is on the nearest rung."""
+"""Position of each rank on the ladder, by job; it is on the nearest rung."""
 
 
 def ladder(service_levels: int) -> dict[int, range]:
@@ -80,11 +80,11 @@ class Candidate:
     """Which level of its rung a job's rank 0 would get, rank 1 the next one; by default the first. What a rank is
     assigned does not depend on where the others are."""
     change: str = ""
-    """What was changed of another one to get it."""
+    """Change of another one that led to it."""
     gains: list[Mapping[str, float]] = field(default_factory=list)
     """Improvement by job, for each of the recent periods."""
     work: Work | None = None
-    """What was done in the last of them."""
+    """Work in the last of them."""
 
     def changed(self, **what: Any) -> "Candidate":
         """Another one, of which nothing has been seen yet."""
@@ -148,9 +148,9 @@ class Feedback:
     """Moves every rank by how far it was ahead of what its job needs, or behind."""
 
     default: Mapping[str, float]
-    """What each job does by default in a period, iterations."""
+    """Iterations of each job by default in a period."""
     service_levels: int
-    """How many the ladder has."""
+    """Number of levels of the ladder."""
 
     def step(self, last: Candidate, **what: Any) -> Candidate:
         """The configuration that follows from the last period of another; ``what`` else is changed of it."""
@@ -175,7 +175,7 @@ class Feedback:
         )
 
     def _after(self, last: Candidate, job: str, seen: JobWork, floors: Sequence[int]) -> tuple[float, ...]:
-        """Where a job's ranks go after such a period.
+        """Return the new positions of a job's ranks after such a period.
 
         Above the middle they go only if they are spread: a level of their own gains too much against a shared one.
         """
@@ -276,7 +276,7 @@ def _slow(seen: JobWork) -> list[int]:
 
 
 def _waits(seen: JobWork, rank: int) -> float:
-    """How long a rank waits, s. What it waits for counts when it has come: nothing at all means the whole time."""
+    """Return the time that a rank waits, s. A wait counts when it has ended: nothing at all means the whole time."""
     return seen.waiting[rank] or inf
 
 

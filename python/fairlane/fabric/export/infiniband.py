@@ -130,7 +130,7 @@ def _line(port: Port, far: Node, there: Port, speed: str, node: Node) -> str:
 
 
 def _read_again(wiring: Wiring, text: str) -> Wiring:
-    """What is read from the dump. Raises ``ScenarioError`` if a name or a cable is another."""
+    """Read the dump back. Raises ``ScenarioError`` if a name or a cable is another."""
     again = read_ibnetdiscover(text, Path("what is written"))
     for what, before, after in (
         ("hosts", set(wiring.hosts), set(again.hosts)),
@@ -179,7 +179,7 @@ def write_ibsim(wiring: Wiring, guids: Mapping[str, int] | None = None) -> Writt
 
 
 def _ibsim_read_again(text: str, names: Mapping[str, str]) -> Wiring:
-    """What is read from the file, with the names that nodes have in the fabric."""
+    """Read the file back, with the names that nodes have in the fabric."""
     wiring, known = read_ibsim(text, Path("what is written")), {written: name for name, written in names.items()}
     cables = (replace(cable, ends=(known[cable.ends[0]], known[cable.ends[1]])) for cable in wiring.cables)
     return replace(wiring, hosts=tuple(known[host] for host in wiring.hosts), cables=tuple(cables))

@@ -1,4 +1,4 @@
-"""Which adapters make up a host, and what hosts and switches are called.
+"""Group adapters into hosts, and name hosts and switches.
 
 In this order: a node name map; a description that names the machine and the adapter ("node17 HCA-1", "node17 mlx5_1");
 the system image GUID, which adapters of one card share. A description that names only the card ("MT4129 ConnectX7
@@ -66,7 +66,7 @@ def name_vertices(vertices: Mapping[str, Vertex], overrides: Mapping[str, str]) 
 
 
 def _cards(adapters: list[Vertex]) -> dict[str, str]:
-    """What holds the adapters of a card together, by identifier: the system image GUID, if it is one."""
+    """Return what adapters of a card share, by identifier: the system image GUID, if it is one."""
     counts = Counter(vertex.card for vertex in adapters)
     return {
         adapter.name: adapter.card if adapter.card and counts[adapter.card] <= MAX_ADAPTERS_PER_CARD else adapter.name
@@ -117,7 +117,7 @@ def _described(adapter: Vertex) -> str | None:
 
 
 def mapped(vertex: Vertex, overrides: Mapping[str, str]) -> str | None:
-    """What a node name map has in place of a node's description."""
+    """Return the description that a node name map gives to a node."""
     guids = [vertex.guid, int(vertex.card, 16) if vertex.card else None]
     keys = [vertex.name, *(f"{guid:016x}" for guid in guids if guid is not None)]
     return next((overrides[key] for key in keys if key in overrides), None)
@@ -154,7 +154,7 @@ def in_rail_order(
 
 
 def _adapter_name(adapter: Vertex, overrides: Mapping[str, str]) -> str:
-    """What the map or its description call an adapter within its machine, as ``mlx5_0``; empty if nothing does."""
+    """Return the name of an adapter within its machine, as ``mlx5_0``, from the map or its description; or ""."""
     given = (
         _MACHINE.fullmatch(description.strip())
         for description in (mapped(adapter, overrides), adapter.description)

@@ -169,7 +169,7 @@ def _vertex(vertices: dict[str, Vertex], kind: str, guid: int, description: str,
 
 
 def _problem(vertex: Vertex, port: int, speed: str) -> str | None:
-    """What is wrong with a port's line."""
+    """Return the fault of a port's line."""
     lanes, _, rate = speed.partition("x")
     if rate not in LANE_RATES or not 1 <= whole_number(lanes) <= 12:
         return f"unknown speed {speed}; allowed: a number of lanes and one of {', '.join(LANE_RATES)}"

@@ -29,9 +29,9 @@ LANE_RATES = {
 """Data rate of one lane, bits per second."""
 
 MOST_PROBLEMS = 10
-"""How many wrong lines are named, with the number of the others in the last place."""
+"""Number of wrong lines that are named, with the number of the others in the last place."""
 SHOWN = 3
-"""How many of several lines or cables a remark names."""
+"""Number of lines or cables that a remark names."""
 
 _VERTEX = re.compile(r'(Switch|Ca|Rt)(\s*)(\d{1,9})\s*"([^"]+)"\s*#\s*"(.*)"([^"]*)')
 _GUID_OF_PORT = r"(?:\[ext \d+\])?\s*(?:\([^()]*\))?"
@@ -223,13 +223,13 @@ def _extent(lines: list[str]) -> tuple[int, int]:
 
 
 def outside(line: str) -> str | None:
-    """What a line is that a paste has added: a prompt, a command, a warning; None for any other."""
+    """Name a line that a paste has added: a prompt, a command, a warning; None for any other."""
     what = added_by_paste(line, _TOOLS)
     return what and f"a {what}"
 
 
 def _around(line: str, number: int, first: int, last: int) -> str | None:
-    """Where a line is that is not between the sections, unless it is the beginning of one of theirs."""
+    """Name the place of a line that is not between the sections, unless it is the beginning of one of theirs."""
     if first <= number <= last:
         return None
     if line.split(maxsplit=1)[0] in _KEYWORDS[:3] or any(keyword.startswith(line) for keyword in _KEYWORDS):

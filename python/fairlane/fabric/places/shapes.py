@@ -1,4 +1,4 @@
-"""Where the hosts and switches of a fabric stand: trees, groups, grids and rings, and what joins them."""
+"""Places of hosts and switches of a fabric: trees, groups, grids and rings, and their cables."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -18,13 +18,13 @@ Point = Sequence[float] | Floats
 
 
 def cables(fabric: Fabric) -> Counter[Pair]:
-    """How many cables join each pair of switches, the lower number first."""
+    """Count the cables between each pair of switches, the lower number first."""
     ends = zip(fabric.links["from_switch"].tolist(), fabric.links["to_switch"].tolist(), strict=True)
     return Counter((a, b) for a, b in ends if 0 <= a < b)
 
 
 def hosts_of(fabric: Fabric) -> Counter[int]:
-    """How many hosts hang at each switch. One that has links to several counts at each of them."""
+    """Count the hosts at each switch. One that has links to several counts at each of them."""
     return Counter({switch: len(hosts) for switch, hosts in hosts_at(fabric).items()})
 
 
@@ -45,7 +45,7 @@ def adapters(fabric: Fabric) -> list[tuple[int, int, int]]:
 
 
 def planes(fabric: Fabric) -> int:
-    """How many parts there are that no cable between switches joins: copies of one network, if hosts have rails."""
+    """Count the parts that no cable between switches joins: copies of one network, if hosts have rails."""
     return len(set(subtrees(fabric, max(fabric.levels, default=0)))) if fabric.rails > 1 else 1
 
 
@@ -83,7 +83,7 @@ def longest(sides: list[int]) -> int:
 
 @dataclass(frozen=True)
 class Step:
-    """How the switches along one dimension stand: along which axis (0 to the right, 1 down), how far apart."""
+    """Direction (axis 0 to the right, 1 down) and distance of the switches along one dimension."""
 
     axis: int
     offset: float
@@ -128,14 +128,14 @@ class Shape:
 
     @classmethod
     def of(cls, fabric: Fabric) -> Self:
-        """That of a fabric whose plan has groups."""
+        """Read the shape of a fabric whose plan has groups."""
         plan, size = fabric.plan, fabric.plan["switches"]
         hosts, groups = hosts_at(fabric), fabric.switches // size
         return cls(size, plan["row"], groups, cables(fabric), hosts, fabric.levels)
 
     @cached_property
     def hosts(self) -> Counter[int]:
-        """How many hosts each switch has."""
+        """Count the hosts of each switch."""
         return Counter({switch: len(hosts) for switch, hosts in self.hosts_at.items()})
 
     def plane(self, count: int) -> Self:
@@ -190,7 +190,7 @@ def radius_of(shape: Shape) -> float:
 
 
 def in_group(shape: Shape, centre: Floats, radius: float) -> Floats:
-    """Where the switches of a group stand: on a circle; leaves outside and spines inside if there are levels."""
+    """Place the switches of a group on a circle; leaves outside and spines inside if there are levels."""
     out = outwards(centre)
     leaves = sum(level <= 1 for level in shape.levels[: shape.size])
     if leaves == shape.size:
@@ -234,11 +234,11 @@ class Tree:
         return sum(map(len, self.hosts_at.values())) > len(set[int]().union(*self.hosts_at.values()))
 
     def links_of_hosts(self) -> Counter[int]:
-        """How many adapters of hosts each switch has."""
+        """Count the adapters of hosts at each switch."""
         return Counter(switch for _, switch, _ in self.adapters)
 
     def columns_of_hosts(self, x: Mapping[int, float]) -> dict[int, float]:
-        """Where hosts stand from left to right in a row of their own: by the mean of their switches."""
+        """Place hosts from left to right in a row of their own: by the mean of their switches."""
         above: dict[int, list[float]] = defaultdict(list)
         for host, switch, _ in self.adapters:
             above[host].append(x[switch])
@@ -279,7 +279,7 @@ def row_of_hosts(fabric: Fabric, shape: float) -> Floats | None:
 
 
 def columns(tree: Tree) -> dict[int, float]:
-    """Where each switch stands from left to right: in order of the mean of those below it."""
+    """Place each switch from left to right: in order of the mean of those below it."""
     x: dict[int, float] = {}
     below: dict[int, list[int]] = defaultdict(list)
     for a, b in tree.cables:

@@ -59,10 +59,10 @@ _OVERRIDES = ("dfsssp", "lash", "torus-2QoS")  # engines that choose service lev
 
 @dataclass(frozen=True)
 class Checked:
-    """What was read back, and where it is other than exported."""
+    """Settings that were read back, and differences from those exported."""
 
     counts: dict[str, int]
-    """How many were compared, by what."""
+    """Number of compared values, by kind."""
     differences: tuple[Difference, ...]
     notes: tuple[str, ...]
     engine: str
@@ -147,7 +147,7 @@ def check(
 
 
 def _cause(engine: str) -> str:
-    """What service levels of paths are due to that are not those of the policy."""
+    """Return the cause of service levels of paths that are not those of the policy."""
     return f"routing engine {engine}" if engine in _OVERRIDES else OPENSM
 
 

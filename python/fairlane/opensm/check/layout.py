@@ -65,7 +65,7 @@ class Layout:
 
     @property
     def sizes(self) -> Sizes:
-        """How large ibsim's tables have to be: a node has ports up to its last one, and a switch port 0."""
+        """Return the sizes of ibsim's tables: a node has ports up to its last one, and a switch port 0."""
         last: dict[str, int] = {}
         for end in self.ends:
             last[end.node] = max(last.get(end.node, 0), end.port)

@@ -22,7 +22,7 @@ from fairlane.opensm.check.simulated import Subnet
 from fairlane.opensm.settings import DATA_LANES, Settings, Table, differ, shares_of, shown
 
 EXPORTED, OPENSM, SIMULATED = "exported files", "OpenSM", "ibsim"
-"""What a difference can be due to."""
+"""Causes of differences."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,11 @@ class Difference:
     port: str
     """The port's number; of a path its other end, of a forwarding table the destination."""
     what: str
-    """What was read, as ``SL2VL, input port 3``."""
+    """Setting that was read, as ``SL2VL, input port 3``."""
     expected: str
     found: str
     cause: str = OPENSM
-    """Which of the exported files, OpenSM, one of its routing engines and ibsim it is due to."""
+    """Its cause: the exported files, OpenSM, one of its routing engines, or ibsim."""
     effect: str = ""
     """The shares of a link that lanes have because of it, where they are others."""
 
@@ -48,10 +48,10 @@ class Compared:
     """The result of one comparison."""
 
     counts: Mapping[str, int]
-    """How many were compared, by what."""
+    """Number of compared values, by kind."""
     differences: tuple[Difference, ...] = ()
     notes: tuple[str, ...] = ()
-    """What the simulated subnet cannot hold, and what was compared only in part; one sentence each."""
+    """Settings that the simulated subnet cannot hold, and those compared only in part; one sentence each."""
 
 
 NO_ANSWER = "no answer"
@@ -156,7 +156,7 @@ class _Found:
                 self._differ(end, what, shown_expected, shown_found, effect=effect or "")
 
     def _effect(self, end: End, tables: Mapping[str, Sequence[tuple[int, int]]]) -> str | None:
-        """What other tables do to the shares of lanes; None if nothing, empty if a table is not known."""
+        """Return the effect of other tables on lanes' shares; None if there is none, empty if a table is not known."""
         if len(tables) < len(_TABLES):
             return ""
         expected = self._expected(end)
@@ -177,7 +177,7 @@ class _Found:
             self._differ(end, what, _lanes(expected), NO_ANSWER if mapping is None else _lanes(mapping), cause)
 
     def notes(self) -> Iterator[str]:
-        """What ports cannot hold."""
+        """Yield notes on settings that ports cannot hold."""
         if self.no_limit:
             remark = f"VLHighLimit is not compared: {self.no_limit} ports read back 0, as all of ibsim do"
             yield f"{remark}; exported is {self.settings.high_limit}"

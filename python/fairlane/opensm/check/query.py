@@ -1,4 +1,4 @@
-"""What ports and the subnet manager answer: settings of virtual lanes, and service levels of paths.
+"""Ask ports and the subnet manager: settings of virtual lanes, and service levels of paths.
 
 Layouts are those of the InfiniBand Architecture Specification 1.4, sections 14.2.5 (subnet management) and 15.2.5.16
 (PathRecord); numbers are big-endian.
@@ -27,7 +27,7 @@ _LINK_LOCAL = 0xFE80 << 112
 
 @dataclass(frozen=True)
 class PortSettings:
-    """What a port's PortInfo says of its virtual lanes."""
+    """Settings of virtual lanes in a port's PortInfo."""
 
     vl_cap: int
     """Data lanes that the port has: 1, 2, 4, 8 or 15."""
@@ -40,7 +40,7 @@ class PortSettings:
 
     @classmethod
     def decode(cls, answer: bytes) -> "PortSettings":
-        """From the data of a PortInfo."""
+        """Decode the data of a PortInfo."""
         return cls(_lanes(answer[37] >> 4), _lanes(answer[43] >> 4), answer[38], answer[40], answer[39])
 
 

@@ -34,7 +34,7 @@ _LIBRARIES = ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/l
 
 @dataclass(frozen=True)
 class Programs:
-    """Where they are."""
+    """Paths of the programs."""
 
     path: str
     """The value of PATH with which they are found."""
@@ -73,7 +73,7 @@ def _library() -> Path | None:
 
 
 UP = "SUBNET UP"
-"""What OpenSM writes into its log when all ports have their settings."""
+"""Message of OpenSM in its log when all ports have their settings."""
 _READY = "simulator ready"
 _REFUSED = re.compile(r"ERR AC\w\w|PARSE ERROR|setup routing engine|No routing engine able")  # in its log
 _OPTION = re.compile(r"Unrecognized token|Invalid Cached Option|Warning: Cached Option")  # in what it prints
@@ -85,7 +85,7 @@ _SHOWN = 5  # lines of a log in a message
 
 @dataclass(frozen=True)
 class Sizes:
-    """How large a simulated fabric is."""
+    """Sizes of a simulated fabric."""
 
     nodes: int
     switches: int
@@ -101,16 +101,16 @@ class Subnet:
     """A subnet that is up."""
 
     folder: Path
-    """Where its files are: ``fabric.net``, ``opensm.conf``, ``osm.log`` and what else the processes write."""
+    """Folder of its files: ``fabric.net``, ``opensm.conf``, ``osm.log`` and others that the processes write."""
     opensm: int
     """The process number of OpenSM."""
     within: Mapping[str, str]
     """The environment in which a program sees the simulated subnet."""
     seconds: float
-    """How long OpenSM took."""
+    """Time that OpenSM took, s."""
 
     def run(self, command: Sequence[str], given: bytes = b"", timeout_s: float = HANG_S) -> bytes:
-        """What a program prints that sees the subnet. Raises ``RunError`` if it fails."""
+        """Run a program that sees the subnet; return its output. Raises ``RunError`` if it fails."""
         shown = " ".join(command[:3])
         try:
             done = subprocess.run(
@@ -144,7 +144,7 @@ class Subnet:
 
     @property
     def errors(self) -> list[str]:
-        """What OpenSM has logged as errors, each once."""
+        """Return the errors in OpenSM's log, each once."""
         return list(dict.fromkeys(_without_time(line) for line in self.log().splitlines() if _ERROR in line))
 
     @property

@@ -45,7 +45,7 @@ class _Tree(Tree):
         return max(self.fabric.hosts, len(self.adapters) / 2) <= MOST_HOSTS
 
     def name(self, level: int) -> str:
-        """What the switches of a level are called."""
+        """Return the name of the switches of a level."""
         names = NAMES.get(self.top)
         return names[level - 1] if names else f"level {level}"
 
@@ -151,7 +151,7 @@ def _subtrees(axes: Axes, tree: _Tree) -> None:
 
 
 def _summary(tree: _Tree, subtree: Sequence[int]) -> tuple[str, ...]:
-    """What a subtree holds, top down."""
+    """Return the content of a subtree, top down."""
     counts = Counter(tree.levels[switch] for switch in subtree)
     counted = [f"{counts[level]} {tree.name(level)}" for level in sorted(counts, reverse=True)]
     hosts = set().union(*(tree.hosts_at.get(switch, set()) for switch in subtree))

@@ -1,4 +1,4 @@
-"""What the pictures of fabrics are made of: dots, lines, chords, a title."""
+"""Parts of the pictures of fabrics: dots, lines, chords, a title."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -65,14 +65,14 @@ def legend(axes: Axes, rows: Iterable[tuple[str, str, str]], columns: int = 4) -
 
 
 def hosts_in_words(fabric: Fabric) -> str:
-    """How many hosts there are, and how many adapters they have if that is more than one each."""
+    """Say how many hosts there are, and how many adapters they have if that is more than one each."""
     hosts = plural(fabric.hosts, "host")
     each = span(fabric.adapters_of_hosts.tolist(), "adapter")
     return hosts if fabric.rails <= 1 else f"{hosts} with {each}{' each' if fabric.hosts > 1 else ''}"
 
 
 def planes_in_words(fabric: Fabric) -> str:
-    """What a picture of the first plane says of the others; nothing if there are none."""
+    """Say what a picture of the first plane leaves out; nothing if there is no other plane."""
     count = shapes.planes(fabric)
     return f" Drawn is one of {count} planes: each host has an adapter in every one." if count > 1 else ""
 
@@ -130,7 +130,7 @@ def cut(names: Sequence[str], letters: int) -> list[str]:
 
 
 def _beginning(names: Sequence[str]) -> str:
-    """What all names begin with."""
+    """Return the common beginning of names."""
     columns = zip(*names, strict=False)
     return "".join(column[0] for column in takewhile(lambda column: len(set(column)) == 1, columns))
 

@@ -1,1 +1,1 @@
-"""How allocations and neighbours slow jobs down: a model fitted to packet-level simulations of the jobs' patterns."""
+"""Slowdowns by allocations and neighbours: a model fitted to packet-level simulations of the jobs' patterns."""

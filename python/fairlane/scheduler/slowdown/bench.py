@@ -50,11 +50,11 @@ class Resident:
     pattern: int
     """Its pattern: a number in the mix."""
     hosts: tuple[int, ...]
-    """Where it is; rank n lives on host n of these."""
+    """Its hosts; rank n lives on host n of these."""
 
     @property
     def ranks(self) -> int:
-        """How many ranks it has: one on each host."""
+        """Number of its ranks: one on each host."""
         return len(self.hosts)
 
 
@@ -159,7 +159,7 @@ class Bench:
         return self._iterations([job], [self.best(job.pattern, job.ranks).compute], [0])
 
     def _iterations(self, snapshot: Sequence[Resident], computes: Sequence[int], starts: Sequence[int]) -> Task:
-        """What measures the iteration time of each job, with all of them on the machine."""
+        """Return the task that measures the iteration time of each job, with all of them on the machine."""
         window = max(10**8, *(2 * compute for compute in computes))
         return self._task(f"{__name__}:iteration_times", snapshot, computes, starts, {"window": window})
 

@@ -147,7 +147,7 @@ class Verification:
 
     @property
     def snapshots(self) -> int:
-        """How many snapshots were simulated."""
+        """Number of simulated snapshots."""
         return self.jobs["snapshot"].n_unique() if self.jobs.height else 0
 
 

@@ -1,4 +1,4 @@
-"""How much one job slows down another, predicted before they run: simulated pairs, their features, and models.
+"""Predict how much one job slows down another, before they run: simulated pairs, their features, and models.
 
 The features come from the jobs' patterns, their speed at their best and the routing, not from the simulation that is to
 be predicted. Left out: the slowdown by a job's own hosts, which one isolated simulation gives, and more than one

@@ -64,7 +64,7 @@ def _parts(analysis: Analysis) -> Iterator[Table | Chart]:
 
 
 def _facts(analysis: Analysis) -> str:
-    """Which run, and which stretch of it was looked at."""
+    """Name the run, and the stretch of it that was analysed."""
     meta, span = analysis.run.meta, analysis.chosen.span
     partial = " (partial: interrupted)" if meta.partial else ""
     facts = [f"{meta.scenario}, {seconds(meta.simulated_s)} simulated, seed {meta.seed}{partial}"]

@@ -1,4 +1,4 @@
-"""Where the time of a job's ranks went (Smith et al. 2018, Figure 3), and its iterations (Figure 10).
+"""Parts of the time of a job's ranks (Smith et al. 2018, Figure 3), and its iterations (Figure 10).
 
 Also what the stretches of an analysis are called, and the colours of what a rank's time is spent on.
 """
@@ -20,13 +20,13 @@ from fairlane.wording import percent, plural, seconds
 
 NETWORK, OWN_WORK = "network", "computing"
 REASONS = (LATE, NETWORK, OWN_WORK, "other MPI", "communication")
-"""What time is spent on, in the order of its colours."""
+"""Parts of the time, in the order of their colours."""
 DELAYS = (LATE, SLOW)
 """Kinds of delay, in the order of their colours: slow communication has that of the network."""
 MOST_CALLS = 8
 """Calls that are drawn, and that a terminal lists: those with most time."""
 _ROOM = 1.15
-"""How far an axis reaches beyond bars that have their value beside them."""
+"""Length of an axis with bars that have their value beside them, over that of the longest bar."""
 
 
 def which(span: Span) -> str:

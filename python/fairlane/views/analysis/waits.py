@@ -1,4 +1,4 @@
-"""How long ranks waited, for which neighbours, because of what, and what the two-sided inference makes of it.
+"""Waits of ranks: their lengths, neighbours, causes, and the two-sided inference of them.
 
 The longest wait of every rank is that of Smith et al. 2018, Figure 5, and the first exchange their Table I; waits
 against flits are Figure 8, and flits on links Figure 9. Beside the waits is what only a simulator knows: how long the

@@ -33,7 +33,7 @@ _HEIGHT = 46
 _HALF = 0.18
 """Half the height of a wait, in rows."""
 _GAP = -1
-"""What stands for a rank where steps are left out."""
+"""Row of left out steps, in place of a rank."""
 _NO_RANK = str(_GAP)
 
 
@@ -293,7 +293,7 @@ def _arrows(
 
 
 def links_chart(walk: Walk, jobs: Sequence[str]) -> Chart:
-    """What the packets of the slow message waited for, by link, in the order in which they came to them."""
+    """Draw the queueing of the packets of the slow message by link, in the order of its route."""
     waiting = pl.col("queueing_ps").sum()
     most = walk.delayers.group_by("link").agg(waiting).sort("queueing_ps", "link").tail(MOST_LINKS)["link"]
     links = walk.links.filter(pl.col("link").is_in(most.implode())).to_dicts()

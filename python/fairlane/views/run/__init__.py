@@ -66,7 +66,7 @@ def _hops(hops: int) -> str:
 
 
 def _remarks(run: Run) -> Iterator[str]:
-    """What is to be known about the run, and what is weak about its numbers."""
+    """Yield notes on the run, and the weaknesses of its numbers."""
     yield from notes(run)
     if run.interference["queueing_s"].sum() > 0 and LostTime.of(run) is None and run.jobs.height > 1:
         yield HINT

@@ -36,7 +36,7 @@ MOST_INTERVALS = 400
 MOST_CLUSTERED = 600
 """Jobs up to which the matrix is put in order by similarity."""
 METRICS = {"active": "port_active_share", "stalled": "port_stalled_share", "queue": "mean_queue"}
-"""What links are coloured by, and the columns of the tables."""
+"""Measures that colour links, and the columns of the tables."""
 
 
 _SCALE = {"few_large": FEW_LARGE, "decades": DECADES}
@@ -101,7 +101,7 @@ def _links(run: Run) -> str:
 
 
 def _rails(run: Run) -> str:
-    """That hosts have several adapters."""
+    """Say that hosts have several adapters."""
     most = run.ports["rail"].max() if run.ports.height else None
     rails = most + 1 if isinstance(most, int) else 1
     return f" Hosts have up to {rails} adapters; Rail colours their links." if rails > 1 else ""
@@ -217,7 +217,7 @@ def _segments(places: Floats, begin: npt.NDArray[np.int64], end: npt.NDArray[np.
 
 
 def _bent(segments: Floats, kind: str) -> npt.NDArray[np.bool_]:
-    """Which links would lead through other switches if they were straight: along a row or column of a plan."""
+    """Return links that would lead through other switches if they were straight: along a row or column of a plan."""
     across, up = np.abs(segments[:, 2:] - segments[:, :2]).T
     if kind == "grid":  # neighbours are 1 apart
         return np.asarray((np.minimum(across, up) < 0.1) & (np.maximum(across, up) > 1.1))
@@ -236,7 +236,7 @@ def _rail_of_links(fabric: Fabric) -> npt.NDArray[np.int64]:
 
 
 def measured(run: Run, links: int) -> dict[str, Any] | None:
-    """What each link's port measured over the whole run, and each lane of it; None if ports were not counted."""
+    """Return the measurements of each link's port over the whole run, and of its lanes; None without counters."""
     if run.ports.is_empty():
         return None
     whole = by_link(run.ports)
@@ -285,7 +285,7 @@ def by_jobs(run: Run, links: int) -> dict[str, Any] | None:
 
 
 def over_time(run: Run, links: int) -> dict[str, Any] | None:
-    """What each link measured in each interval, or in some successive ones together; None without samples.
+    """Return the measurements of each link in each interval, or in some successive ones; None without samples.
 
     Values are stored with 8 bits as the square root of the share of the largest, so that small ones stay visible: at
     most 0.4% of the largest off.

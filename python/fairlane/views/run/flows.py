@@ -69,7 +69,7 @@ def _sizes(row: Row) -> str:
 
 
 def _sentence(table: pl.DataFrame) -> str:
-    """How many flows there are, their median slowdown, and how many had not come."""
+    """Say how many flows there are, their median slowdown, and how many had not come."""
     missing = table["time_ps"].null_count()
     sentence = plural(table.height, "flow")
     if missing < table.height:

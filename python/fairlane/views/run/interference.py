@@ -51,7 +51,7 @@ def tables(series: Series) -> Iterator[Table]:
 
 
 def sentence(run: Run) -> str:
-    """How much of the delay is due to other jobs."""
+    """Say how much of the delay is due to other jobs."""
     matrix = Interference.of(run)
     total = float(matrix.others.sum() + matrix.own.sum())
     if not total:

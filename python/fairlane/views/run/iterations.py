@@ -1,4 +1,4 @@
-"""How long iterations take: their distribution by job, and their course."""
+"""Times of iterations: their distribution by job, and their course."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

@@ -19,7 +19,7 @@ from fairlane.views.tables import Column, Row, Table, count, time_ps, with_inter
 from fairlane.wording import amount, percent, plural, seconds
 
 MARKS = {"mean": "mean", "p50": "50%", "p99": "99%", "p999": "99.9%"}
-"""What is shown, by column."""
+"""Measures that are shown, by column."""
 SHAPES = ("diamond", "circle", "square", "triangle-up")
 MOST_ROWS = 40
 """With more jobs, rows are workloads; of more workloads, those with the longest tails are shown."""

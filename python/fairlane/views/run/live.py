@@ -37,7 +37,7 @@ class _Figure:
     rows: Callable[[State], list[dict[str, Any]]]
     sentence: Callable[[State, Sequence[Row]], str]
     columns: Sequence[Column]
-    """What a tooltip says."""
+    """Columns of a tooltip."""
     layers: Callable[[list[altair.Tooltip]], Iterator[Layer]]
     """The layers of the chart, which get the rows as their data."""
     height: int
@@ -59,7 +59,7 @@ class _Figure:
 
 
 def view(state: State, name: str) -> View:
-    """What a page of the run begins with; ``name`` is that of its folder."""
+    """Return the view with which a page of the run begins; ``name`` is that of its folder."""
     speed, *others = (figure.chart(state) for figure in _FIGURES)
     started = f"started {state.started.astimezone():%d %b %Y, %H:%M:%S}"
     process = f"process {state.pid} on {state.machine}"
@@ -74,7 +74,7 @@ def view(state: State, name: str) -> View:
 
 
 def update(state: State) -> dict[str, Any]:
-    """What changes: facts, and by the ids of cards rows and exports of charts, rows of tables, and sentences."""
+    """Return the changes: facts, and by the ids of cards rows and exports of charts, rows of tables, and sentences."""
     updates: dict[str, dict[str, Any]] = {key: {} for key in ("charts", "csv", "tables", "sentences")}
     for figure in _FIGURES:
         rows = figure.rows(state)
@@ -88,7 +88,7 @@ def update(state: State) -> dict[str, Any]:
 
 
 def _facts(state: State) -> Iterator[tuple[str, str]]:
-    """How far the run is, and how fast, by term."""
+    """Yield progress and speed of the run, by term."""
 
     def millions(rate: float | None) -> str:
         return "–" if rate is None else f"{rate / 1e6:.2f} million"
@@ -106,7 +106,7 @@ def _facts(state: State) -> Iterator[tuple[str, str]]:
 
 
 def words_of(status: str, note: str | None, state: State | None) -> str:
-    """What the status of a run means; ``state`` is its last one, None if it has ended."""
+    """Explain the status of a run; ``state`` is its last one, None if it has ended."""
     if state is not None and state.phase == "storing" and status == "in progress":
         return "The simulations are over; the results are being stored."
     failed = f"{_WORDS['failed']} {note}" if note else _WORDS["failed"]

@@ -1,4 +1,4 @@
-"""How busy and how blocked ports are: by level of the tree or class of link, and over time by role."""
+"""Use and stalls of ports: by level of the tree or class of link, and over time by role."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -33,7 +33,7 @@ def charts(series: Series) -> Iterator[Chart]:
 
 
 def busiest(links: pl.DataFrame) -> str:
-    """How busy the busiest port is, compared with the others of its class; ``links`` has a row for each."""
+    """Compare the busiest port with the others of its class; ``links`` has a row for each."""
     most = links.sort(_ACTIVE, "link").row(-1, named=True)
     alike = links.filter(pl.col("class") == most["class"])[_ACTIVE]
     peak = percent(most[_ACTIVE])
@@ -88,7 +88,7 @@ def _busiest(run: Run) -> str:
 
 
 def stalled(run: Run) -> str:
-    """How many ports are stalled much of the time."""
+    """Say how many ports are stalled much of the time."""
     links = by_link(run.ports)
     many = int((links[_STALLED] > 0.1).sum())
     return f"{plural(many, 'port')} of {links.height} stalled for more than 10% of the time"
@@ -145,7 +145,7 @@ def _timeline(series: Series) -> Iterator[Chart]:
 
 
 def _samples(run: Run) -> pl.DataFrame:
-    """What the ports of each role did in each interval; no rows without samples."""
+    """Return the samples of the ports of each role in each interval; no rows without samples."""
     known = run.samples is not None and not run.samples.is_empty()
     return over_time(run.samples, run.ports) if known else pl.DataFrame()  # type: ignore[arg-type]
 

@@ -18,7 +18,7 @@ CHOSEN = "!length(chosen) || indexof(chosen, datum.job) >= 0"
 MOST_LINES = 12
 """Jobs that have a line where none is chosen."""
 BY_JOB = [altair.Detail("run:N"), altair.Detail("job:N")]
-"""What has a line of its own."""
+"""Channels of charts with a line for each job of each run."""
 JOB, WORKLOAD = Column("job", "job"), Column("workload", "workload", left=True)
 
 
@@ -53,7 +53,7 @@ class Series:
 
     @cached_property
     def names(self) -> list[str]:
-        """What has a colour, in the order of the legend."""
+        """Names of colours, in the order of the legend."""
         if self.several:
             return list(self.runs)
         return list(self.workloads) if self.by_job else list(dict.fromkeys(self.workloads.values()))
@@ -93,7 +93,7 @@ class Series:
         return [Column("run", "run")] if self.several else []
 
     def below(self) -> str:
-        """Which run is which in a row, for a note."""
+        """Say which run is which in a row, for a note."""
         return f" In each row from top to bottom: {', '.join(self.runs)}." if self.several else ""
 
 

@@ -1,4 +1,4 @@
-"""How much jobs are slowed down: W against isolated runs, changes between two runs, and the table of jobs."""
+"""Slowdowns of jobs: W against isolated runs, changes between two runs, and the table of jobs."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -37,7 +37,7 @@ _ROOM = 0.12
 
 
 def title(compared: pl.DataFrame) -> str:
-    """How many of the jobs with enough iterations are slowed down, and which one most."""
+    """Say how many of the jobs with enough iterations are slowed down, and which one most."""
     jobs = compared.filter(pl.col("ten_iterations_ps").is_null())
     slowed = slowed_down(jobs)
     if slowed.is_empty():
@@ -51,7 +51,7 @@ def title(compared: pl.DataFrame) -> str:
 
 
 def notes(jobs: pl.DataFrame) -> Iterator[str]:
-    """Which jobs have no W, and which have one over few iterations."""
+    """Name jobs that have no W, and those that have one over few iterations."""
     missing = jobs.filter(pl.col("w").is_null() & pl.col("isolated_iterations").is_not_null())
     if missing.height:
         time = sufficient(missing)

@@ -1,4 +1,4 @@
-"""What jobs spend: time in MPI calls and in waits, and power."""
+"""Use of time and power by jobs: MPI calls, waits, power."""
 
 from collections.abc import Iterator, Mapping
 

@@ -30,7 +30,7 @@ from fairlane.views.model import Chart
 from fairlane.wording import duration, percent, plural
 
 Hours = tuple[float, float]
-"""From one hour to another."""
+"""Range of hours."""
 HOUR_S = 3600.0
 WINDOW_H = 48.0
 """Hours that are shown at first of a longer schedule."""
@@ -59,7 +59,7 @@ class _Panel:
     label: str
     title: str
     offset: int
-    """Where it begins on the axis of hosts; the first one is on top."""
+    """Its begin on the axis of hosts; the first one is on top."""
     hosts: int
     place: npt.NDArray[np.int64]
     """The place of each host on the axis."""
@@ -159,7 +159,7 @@ def _bars(panels: Sequence[_Panel], jobs: pl.DataFrame) -> tuple[pl.DataFrame, f
 
 
 def _described(panels: Sequence[_Panel], jobs: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, list[str]]]:
-    """What is said of each job, and its classes by what colours can mean; and the names of the classes."""
+    """Return the texts of each job, its classes by the meanings of colours, and the names of the classes."""
     patterns = jobs["pattern"].drop_nulls().unique().sort().to_list()
     ran = jobs["end"] - jobs["start"]
     times = {"submitted": jobs["submit"], "waited": jobs["wait"], "ran": ran, "log": jobs["run"], "lost_": jobs["lost"]}

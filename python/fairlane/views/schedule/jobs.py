@@ -28,7 +28,7 @@ SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096, 16384, 65536)
 _CLASSES = [str(low) if high == low + 1 else f"{low} to {high - 1}" for low, high in pairwise(SIZES)]
 _CLASSES.append(f"{SIZES[-1]} and more")
 _CHOSEN = ("gantt", "job")
-"""Where the rows of a chosen job are: the chart whose CSV has them, and their column."""
+"""Place of the rows of a chosen job: the chart whose CSV has them, and their column."""
 _DASHES = [[1, 0], [6, 3], [2, 3], [8, 3, 2, 3]]
 """Of lines, by the comparison that they are of."""
 Floats = npt.NDArray[np.float64]
@@ -42,9 +42,9 @@ class _Measure:
     kind: Kind
     form: Write
     least: float
-    """Where the axis of distributions begins if there are smaller values; 0 for all of them."""
+    """Begin of the axis of distributions if there are smaller values; 0 for all of them."""
     base: float
-    """Where bars begin."""
+    """Begin of bars."""
     note: str
 
 
@@ -256,5 +256,5 @@ def faded(which: Sequence[str]) -> altair.Opacity:
 
 
 def paler(which: Sequence[str]) -> str:
-    """What opacities mean."""
+    """Explain the opacities."""
     return f" From strong to pale: {listed(which)}." if len(which) > 1 else ""

@@ -37,7 +37,7 @@ def view(studies: Mapping[str, StudyResults]) -> View:
 
 
 def _headlines(studies: Mapping[str, StudyResults], compared: Compared) -> Iterator[str]:
-    """What each study found, or what it is a study of."""
+    """Yield the main result of each study, or its subject."""
     for name, study in studies.items():
         line = (name in compared.studies and work.headline(compared, name)) or study.headline()
         yield f"{name}: {line}" if len(studies) > 1 else line
@@ -95,7 +95,7 @@ def _changes(compared: Compared) -> tuple[dict[str, Comparison], list[str]]:
 
 
 def _about(compared: Compared) -> Iterator[str]:
-    """What columns are."""
+    """Yield explanations of columns."""
     if not compared.studies:
         return
     improvement = " Improvement: throughput change against the default run." if compared.treated else ""
@@ -106,7 +106,7 @@ def _about(compared: Compared) -> Iterator[str]:
 
 
 def _remarks(study: StudyResults) -> Iterator[str]:
-    """What is weak about the figures, what failed."""
+    """Yield the weaknesses of the figures, and failures."""
     rows = study.work
     if study.measured is None and rows.height:
         apart = [name for name in ("placement", "seed") if rows[name].n_unique() > 1]

@@ -1,4 +1,4 @@
-"""What a study varies besides treatments: time per iteration, W and improvement by condition.
+"""Conditions of a study besides treatments: time per iteration, W and improvement by condition.
 
 Dots are jobs at single placements and seeds; bars are their means with intervals; colours are treatments. Rows are
 conditions of each workload, or of all together if there are many. With more than ``MOST_CONDITIONS`` conditions there
@@ -36,17 +36,17 @@ _LETTERS = 34
 
 @dataclass(frozen=True)
 class _Measure:
-    """What a chart shows of each job."""
+    """Measure of each job that a chart shows."""
 
     key: str
     name: str
-    """That of the chart."""
+    """Name of the chart."""
     words: str
     mean: str
     kind: Kind
     form: Write
     at: float = 0.0
-    """Where there is a line: no change."""
+    """Place of a line: no change."""
 
     @property
     def is_time(self) -> bool:
@@ -169,7 +169,7 @@ def _chart(compared: Compared, rows: pl.DataFrame, measure: _Measure, sentence: 
 
 
 def _note(compared: Compared, work: pl.DataFrame, *, weak: bool) -> str:
-    """What the marks are; ``weak`` if there is W."""
+    """Explain the marks; ``weak`` if there is W."""
     interval = f"its {COVERAGE:.0%} interval over {compared.units}"
     note = [f"A dot is a job at one placement and seed; an upright bar the mean, with {interval}."]
     if weak and work.drop_nulls("w")["ten_iterations_ps"].count():
@@ -188,7 +188,7 @@ def mean_of(rows: pl.DataFrame, measure: _Measure) -> Estimate | None:
 
 
 def _sentence(compared: Compared, work: pl.DataFrame, conditions: int, measure: _Measure) -> str:
-    """What differs most between conditions: in the default runs, or of improvements in the others."""
+    """Name the greatest difference between conditions: in the default runs, or of improvements in the others."""
     treated = measure is _IMPROVEMENT
     work = work.filter((pl.col("treatment") == DEFAULT) != treated)
     comparable = work.drop_nulls("w")

@@ -41,7 +41,7 @@ from fairlane.wording import listed, percent, plural, seconds, some
 
 ALL, BY_JOB, BY_CONDITION = "by treatment", "by job", "by condition"
 LEVELS = {ALL: (), "by workload": ("workload",), BY_JOB: ("name", "workload"), BY_CONDITION: (CONDITION,)}
-"""What the rows of a level are, besides the series: all of it, workloads, jobs, conditions."""
+"""Rows of a level, besides the series: all of it, workloads, jobs, conditions."""
 MOST_ROWS = 120
 """Rows of a level in the chart: of more, those with the greatest and the least effects."""
 MOST_CHANGES = 150
@@ -174,7 +174,7 @@ def _extremes(compared: Compared, effects: pl.DataFrame, of: str) -> list[dict[s
 
 
 def extremes(compared: Compared, effects: pl.DataFrame) -> Chart:
-    """What each treatment does to its worst, average and best job."""
+    """Draw the effects of each treatment on its worst, average and best job."""
     rows = [
         {"of": effect_name, "run": row["run"], "which": which, **interval_of(row[key], of)}
         | {"job": row[key]["name"], "workload": row[key]["workload"], "below": row["below"], "jobs": row["jobs"]}
@@ -353,7 +353,7 @@ def _end(cells: pl.DataFrame, sign: str) -> str:
 
 
 def _cells(compared: Compared) -> tuple[str, str, pl.DataFrame]:
-    """What rows and columns are, and the effects of each cell of each series."""
+    """Return the meanings of rows and columns, and the effects of each cell of each series."""
     kinds = ("job", "name", "point", "where"), ("job", "name", "condition", CONDITION)
     by_run = [
         (

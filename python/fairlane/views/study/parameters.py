@@ -1,4 +1,4 @@
-"""What each parameter of a study does: effects by its values, over all others; what explains the time per iteration.
+"""Effects of each parameter of a study by its values, over all others; shares of the time per iteration.
 
 What controllers did by period is here, too.
 """

@@ -78,7 +78,7 @@ class Compared:
 
     @cached_property
     def units(self) -> str:
-        """What replicates are, in the plural: placements, seeds, or both in several studies."""
+        """Name of replicates, in the plural: placements, seeds, or both in several studies."""
         return " and ".join(f"{unit}s" for unit in self.work["unit"].unique(maintain_order=True))
 
     def colour(self, *, only: Sequence[str] | None = None, raised: bool = False) -> altair.Color:
@@ -129,5 +129,5 @@ def in_words(row: Row, key: str = "value") -> str:
 
 
 def against(effect: str) -> str:
-    """What an effect is a change against."""
+    """Name the reference of an effect."""
     return "the default run" if effect == "improvement" else "the isolated run"

@@ -1,4 +1,4 @@
-"""What follows for the channels of a specification from the columns of its rows: types, orders, axes, tooltips.
+"""Complete the channels of a specification from the columns of its rows: types, orders, axes, tooltips.
 
 The mark ``boxplot`` of Vega-Lite is computed from all rows: quartiles, medians, whiskers, values beyond them.
 """
@@ -42,7 +42,7 @@ class Panel:
     columns: int | None = None
     shared: frozenset[str] = frozenset()
     given: dict[tuple[str, str], Spec] = field(default_factory=dict)
-    """What layers say of the title, the axis and the scale of a channel: it holds for all of them."""
+    """Titles, axes and scales of channels in layers: they hold for all of them."""
     facets: Sequence[str] = ()
     datasets: dict[str, Any] = field(default_factory=dict)
     zoomed: set[str] = field(default_factory=set)
@@ -182,7 +182,7 @@ def _boxed_by(encoding: Mapping[str, Any]) -> list[str]:
 
 
 def _most_values(rows: pl.DataFrame, by: Sequence[str], y: str) -> int:
-    """How many values the largest box of a chart has."""
+    """Return the number of values of the largest box of a chart."""
     counts = rows.drop_nulls(y).group_by(by).len()["len"] if by else pl.Series([rows[y].count()])
     most = counts.max()
     return most if isinstance(most, int) else 0

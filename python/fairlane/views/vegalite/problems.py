@@ -1,4 +1,4 @@
-"""What is wrong with specifications of Vega-Lite: by its schema, and by the columns that there are."""
+"""Check specifications of Vega-Lite: by its schema, and by the columns that there are."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -28,7 +28,7 @@ _KINDS = {
 
 
 def problems_of(spec: Mapping[str, Any]) -> list[Problem]:
-    """What is wrong with a specification that has no data, by the path of the key."""
+    """Return the faults of a specification that has no data, by the path of the key."""
     return [_problem(_meant(error)) for error in _validator(spec).iter_errors(spec)]
 
 
@@ -84,7 +84,7 @@ def _dotted(path: Sequence[str | int]) -> str:
 
 
 def _meant(error: Any) -> list[Any]:
-    """What is wrong by the alternatives that were probably meant: those with the fewest and deepest errors."""
+    """Return the errors of the alternatives that were probably meant: those with the fewest and deepest errors."""
     if not error.context:
         return [error]
     groups: dict[Any, list[list[Any]]] = {}

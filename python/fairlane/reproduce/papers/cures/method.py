@@ -142,7 +142,7 @@ def _estimate(name: str, cells: "pl.DataFrame", value: "pl.Expr") -> dict[str, f
 
 
 def variances(tables: "Database") -> "pl.DataFrame":
-    """How much of the variance of a treatment's improvement is between placements, scenarios and controllers.
+    """Return the shares of the variance of a treatment's improvement: placements, scenarios and controllers.
 
     By the analysis of variance of a nested design: controller seeds within scenario seeds within placements, each with
     the same number of seeds; placements with fewer cells than others are left out. With one controller seed

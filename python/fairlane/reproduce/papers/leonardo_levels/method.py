@@ -85,7 +85,7 @@ def gains(tables: "Database") -> pl.DataFrame:
 
 
 def cells() -> pl.DataFrame:
-    """What was measured: a row for each cell, with the name that it has in the study."""
+    """Return the measurements: a row for each cell, with the name that it has in the study."""
     table = pl.read_csv(HERE / "service-levels.csv")
     kind = pl.col("collective").str.split(" ").list.last()
     mib = pl.col("size_bytes") // (1 << 20)

@@ -52,7 +52,7 @@ def simulate(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "Stopwa
 
 
 def interference(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "Stopwatch") -> dict[str, Any]:
-    """How busy links are with the interference alone, for the scenario's duration."""
+    """Measure the use of links by the interference alone, for the scenario's duration."""
     with watch.lap("set-up"):
         resolved = scenario.resolve()
     with watch.lap("simulating"):
@@ -72,6 +72,6 @@ def _fabric(resolved: "Resolved") -> _core.Fabric:
 
 
 def _behind(ranks: pl.DataFrame) -> int:
-    """How many iterations the slowest rank of the interference has done, all-to-alls that is."""
+    """Return the number of iterations, all-to-alls, that the slowest rank of the interference has done."""
     others = ranks.filter(pl.col("job") == 1)
     return int(others.select(pl.col("iterations").min()).item()) if others.height else 0

@@ -13,7 +13,7 @@ COVERAGE = 0.95
 
 
 def lateness(tables: "Database") -> pl.DataFrame:
-    """What claims measure in runs with timesteps of one iteration and of many, and how late partners are.
+    """Compare runs with timesteps of one iteration and of many by the measures of the claims; delays of partners.
 
     A row for each study and measure, with a confidence interval over runs where there is one: of a correlation by
     Fisher's transformation, of a mean by Student's distribution. Timesteps that compute more than others are left out

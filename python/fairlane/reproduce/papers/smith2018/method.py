@@ -109,13 +109,13 @@ def _timesteps(scenario: "Scenario", table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _before(windows: pl.DataFrame) -> pl.DataFrame:
-    """What was counted in windows before timesteps, by the length of the window, s."""
+    """Return the counts in windows before timesteps, by the length of the window, s."""
     length = (pl.col("window_ps") * PS).alias("window_s")
     return windows.select(pl.col("iteration").cast(pl.Int64).alias("timestep"), length, *FEATURES)
 
 
 def traced(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "Stopwatch") -> Tables:
-    """What was recorded, message by message, of the fastest and of the slowest timestep: their names are a column.
+    """Return the records of messages of the fastest and of the slowest timestep: their names are a column.
 
     The run is simulated once to find the two, and again with a record of each: the same seed gives the same run. Those
     to warm up, and those that compute more, do not count. Delays are waits that are longer than nearly all of the

@@ -37,7 +37,7 @@ def hyperparameters(arguments: Mapping[str, Any], _watch: "Stopwatch") -> dict[s
 
 
 def _given(tables: "Database") -> "Given | None":
-    """What the study ``hyperparameters`` has, if anything was given."""
+    """Return the hyperparameters of the study ``hyperparameters``, if it has any."""
     from fairlane.predict.hyperparameters import Given
 
     whole = {"n_estimators", "max_depth", "min_samples_leaf"}
