@@ -11,11 +11,12 @@ import pytest
 import fairlane
 
 LAYERS = """
-    colours errors units wording seeds signals statistics _core otf2_child
+    colours errors units wording seeds signals statistics
+    core otf2_child
     slurm inputs
     progress
     fabric power qos
-    placement engine
+    placement
     workload pattern scenario
     results stepping simulation opensm stacks counters
     controller runner
@@ -121,7 +122,9 @@ def upward(of: Sources) -> Iterator[str]:
             continue
         if not imported and importer == "cli":  # the command line may use the names that users import
             continue
-        if not imported or ORDER.index(imported) > ORDER.index(importer):
+        if imported == "_core" and one.module == "fairlane.core.bridge":
+            continue
+        if imported not in ORDER or ORDER.index(imported) > ORDER.index(importer):
             kind = "" if one.when == "import" else f" ({one.when})"
             yield f"upward{kind}: {one.module} -> {one.target}"
 
@@ -211,7 +214,7 @@ def sources() -> Sources:
 
 def test_every_package_has_a_place_in_the_order(sources: Sources) -> None:
     packages = {f"{module}.".split(".")[1] for module in sources.trees} - {""}
-    assert packages | {"_core"} == set(ORDER), "give each its place in LAYERS"
+    assert packages == set(ORDER), "give each its place in LAYERS"
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)

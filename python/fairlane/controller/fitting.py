@@ -249,7 +249,7 @@ class Continuous:
 
     def milestones(self) -> dict[str, "Milestones"]:
         """Times of completed iterations of each job since the beginning of the first period."""
-        from fairlane.engine.tables import Work
+        from fairlane.core.tables import Work
         from fairlane.results.milestones import milestones
 
         jobs = self._simulation.scenario.jobs

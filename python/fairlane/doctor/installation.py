@@ -241,9 +241,9 @@ def ask(function: str) -> Mapping[str, Any]:
 
 def build_info() -> str:
     """How the compiled simulator was built, as JSON."""
-    from fairlane import _core
+    from fairlane.core import bridge
 
-    return json.dumps({**_core.build_info(), "file": _core.__file__})
+    return json.dumps({**bridge.build_info(), "file": bridge.LIBRARY})
 
 
 def simulate() -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy
 from numpy.typing import NDArray
 
-from fairlane import _core
+from fairlane.core import bridge
 from fairlane.slurm import shortened
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Coverage:
 
 
 def measure(
-    core: _core.Fabric, links: Mapping[str, NDArray[Any]], name_of: Callable[[int], str]
+    core: bridge.Fabric, links: Mapping[str, NDArray[Any]], name_of: Callable[[int], str]
 ) -> tuple[Coverage, NDArray[numpy.bool_]]:
     """Follows the routes of a fabric; also returns by link whether a route takes it. ``name_of`` names a link."""
     used, _, is_exact, paths, routes, sources = core.coverage(_BUDGET)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy
 from numpy.typing import NDArray
 
-from fairlane import _core
+from fairlane.core import bridge
 from fairlane.errors import Problem
 from fairlane.fabric.description import Coverage, FabricDescription, describe, link_classes, measure
 from fairlane.fabric.levels import exceptions
@@ -44,13 +44,13 @@ def columns(table: Mapping[str, tuple[str, bytes]]) -> dict[str, NDArray[Any]]:
 class Fabric:
     """A read-only view of a fabric's graph."""
 
-    def __init__(self, core: _core.Fabric) -> None:
+    def __init__(self, core: bridge.Fabric) -> None:
         self._core = core
 
     @classmethod
     def build(cls, spec: Mapping[str, Any]) -> Self:
         """Builds a fabric from its resolved specification; raises ``BuildError`` if that is not possible."""
-        return cls(_core.Fabric(json.dumps(spec)))
+        return cls(bridge.fabric(spec))
 
     @property
     def hosts(self) -> int:
@@ -247,7 +247,7 @@ class Fabric:
         """The switch at each host's first link; -1 for a host joined to another host."""
         return array("i", self._core.leaves())
 
-    def check_simulation(self, spec: Mapping[str, Any], programs: Sequence[_core.Program]) -> None:
+    def check_simulation(self, spec: Mapping[str, Any], programs: Sequence[bridge.Program]) -> None:
         """Raises ``BuildError`` if this specification, of this fabric, and these programs cannot be simulated."""
         self._core.check_simulation(json.dumps(spec), list(programs))
 

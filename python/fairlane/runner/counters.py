@@ -19,8 +19,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from fairlane.engine import Engine
-from fairlane.engine.tables import PS, frame, marks, timed
+from fairlane.core.drive import Engine
+from fairlane.core.tables import PS, frame, marks, timed
 from fairlane.fabric.view import Fabric, columns
 
 if TYPE_CHECKING:

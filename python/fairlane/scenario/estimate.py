@@ -5,7 +5,6 @@ refused, and the largest parts are named. Time is a number of packet-hops times 
 ``docs/performance.md`` for how near they come.
 """
 
-import json
 import os
 import resource
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +14,7 @@ from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairlane import _core
+from fairlane.core import bridge
 from fairlane.errors import Problem
 from fairlane.inputs.problems import Problems
 from fairlane.scenario.traffic import Load, MeanPath, load_of, recorded_load
@@ -100,10 +99,10 @@ def fabric_parts(fabric: Mapping[str, Any], lanes: int, architecture: str, engin
     By default one is built as a check before, and at the end an isolated run is simulated beside the co-run.
     Raises ``BuildError`` if it cannot be built.
     """
-    _, switches, links = _core.fabric_size(json.dumps(fabric))
+    _, switches, links = bridge.fabric_size(fabric)
     engines = min(2, machine_cores()) if engines is None else engines
     adaptive = fabric["routing"] not in _FIXED
-    port, _, _ = _core.footprint(lanes, adaptive)
+    port, _, _ = bridge.footprint(lanes, adaptive)
     if architecture == "input_queued":
         port += CROSSBAR_PORT + CROSSBAR_LANE * lanes
     paths = PATH_TO_LEAF * min(switches, links // 2) * switches / 2 if fabric["routing"] in ("up_down", "tables") else 0
@@ -171,7 +170,7 @@ class _Table:
         return self._program
 
     def parts(self, lanes: int) -> Iterator[Part]:
-        _, rank, operation = _core.footprint(lanes, False)
+        _, rank, operation = bridge.footprint(lanes, False)
         at_once = min(self.messages, MESSAGES_AT_ONCE * self.ranks)
         yield Part(f"{self.key}.ranks", f"{self.ranks:,} ranks", self.ranks * (rank + RANK))
         yield Part(

@@ -8,7 +8,7 @@ from dataclasses import replace
 from threading import Event
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from fairlane import _core
+from fairlane.core import bridge
 from fairlane.errors import BuildError, Problem, RunError
 from fairlane.fabric.congestion import mixed_speeds, slow_links
 from fairlane.fabric.view import Fabric
@@ -256,7 +256,7 @@ def copies(scenario: "Scenario") -> Iterator[ResolvedJob]:
                 ranks=ranks,
                 placement=placement,
                 ranks_per_host=table.ranks_per_host or placement.ranks_per_host,
-                program=_core.ProgramBuilder(ranks).build(),
+                program=bridge.ProgramBuilder(ranks).build(),
                 recorded=recorded,
                 service_level=levels.default if levels and levels.default is not None else table.service_level,
                 rank_levels=dict(levels.ranks) if levels else {},
@@ -266,7 +266,7 @@ def copies(scenario: "Scenario") -> Iterator[ResolvedJob]:
             number += 1
 
 
-def _recorded(table: "Job", key: str) -> _core.Program | None:
+def _recorded(table: "Job", key: str) -> bridge.Program | None:
     """The program of a table's trace, if it has one."""
     if table.trace is None:
         return None

@@ -1,12 +1,11 @@
 """A scenario in which everything is decided: hosts, lanes, compute times, programs."""
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from fairlane import _core
+from fairlane.core import bridge
 from fairlane.fabric.view import Fabric
 from fairlane.inputs.hosts import Host
 from fairlane.placement import hosts_needed
@@ -45,9 +44,9 @@ class ResolvedJob:
     """The placement table that it follows: its own or the scenario's."""
     ranks_per_host: int
     """How many consecutive ranks share a host."""
-    program: _core.Program
+    program: bridge.Program
     """What its ranks do: nothing until ``resolve`` writes it."""
-    recorded: _core.Program | None = None
+    recorded: bridge.Program | None = None
     """The program of its trace, if it has one."""
     service_level: int | None = None
     """Service level of its messages."""
@@ -199,13 +198,13 @@ class Resolved:
         kept = tuple(self.jobs[job] for job in jobs)
         return replace(self, jobs=kept, tables={**self.tables, "observe": observe})
 
-    def engine(self, threads: int = 1, *, automatic: bool = False) -> _core.Simulation:
+    def engine(self, threads: int = 1, *, automatic: bool = False) -> bridge.Simulation:
         """A fresh simulation, run by so many threads; ``automatic``: by one if the fabric is too small to gain.
 
         Raises ``BuildError`` if the parts do not fit together.
         """
         programs = [job.program for job in self.jobs]
-        return _core.Simulation(json.dumps(self.spec), programs, threads=threads, automatic=automatic)
+        return bridge.simulation(self.spec, programs, threads=threads, automatic=automatic)
 
 
 def injection_of(resolved: Resolved, job: ResolvedJob) -> Injection:

@@ -4,7 +4,6 @@ An iteration is taken to last as long as the compute time of the rank that compu
 messages, their time on its own link, and a latency for each time that it waits. Other jobs do not slow it down here.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy
 from numpy.typing import NDArray
 
-from fairlane import _core
+from fairlane.core import bridge
 from fairlane.fabric.view import Fabric
 from fairlane.seeds import Purpose, stream
 from fairlane.units import CLOCK_END
@@ -45,7 +44,7 @@ class MeanPath:
     @classmethod
     def of(cls, spec: Mapping[str, Any], fabric: Fabric, virtual_lanes: int, switch_latency: int) -> "MeanPath":
         """That of a fabric that is built."""
-        _, _, links = _core.fabric_size(json.dumps(spec))
+        _, _, links = bridge.fabric_size(spec)
         lanes = fabric.required_virtual_lanes(virtual_lanes)
         rng, hosts = Random(0), fabric.hosts
         pairs = [rng.sample(range(hosts), 2) for _ in range(ROUTES)] if hosts > 1 else []

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from fairlane.engine import Iterations, Slice, drive
+from fairlane.core.drive import Slice, drive
+from fairlane.core.tables import Iterations
 from fairlane.fabric.view import Fabric, columns
 from fairlane.models.base import Floats
 from fairlane.placement import PLACEMENTS, Communication, PlacementPolicy, Request
