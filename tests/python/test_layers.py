@@ -26,7 +26,6 @@ LAYERS = """
     scheduler predict advice analysis comparison agent
     testbed timeline
     views
-    plot
     report
     serve
     reproduce
@@ -115,10 +114,10 @@ class Sources:
 
 
 def upward(of: Sources) -> Iterator[str]:
-    """Imports against the order. A method, as ``Run.plot``, may import what draws."""
+    """Imports against the order."""
     for one in of.imports:
         importer, imported = one.packages
-        if importer == imported or not importer or (imported in {"plot", "views"} and one.when == "method"):
+        if importer == imported or not importer:
             continue
         if not imported and importer == "cli":  # the command line may use the names that users import
             continue
@@ -230,9 +229,9 @@ def test_every_rule_finds_what_breaks_it(tmp_path: Path) -> None:
         "__init__.py": '_HOME = {"Run": "fairlane.results.run"}',
         "errors.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from fairlane import Run",
         "results/__init__.py": "",
-        "results/run.py": "from .store import load\nclass Run:\n    def plot(self):\n        import fairlane.plot",
-        "results/store.py": "from fairlane.results import run\ndef load():\n    from fairlane.plot import draw",
-        "plot/__init__.py": "from rich.console import Console\nprint(open(__file__ + '/../../tests'))",
+        "results/run.py": "from .store import load\nclass Run:\n    def plot(self):\n        import fairlane.views",
+        "results/store.py": "from fairlane.results import run\ndef load():\n    from fairlane.views import draw",
+        "views/__init__.py": "from rich.console import Console\nprint(open(__file__ + '/../../tests'))",
         "reproduce/__init__.py": "from fairlane.reproduce import paper",
         "reproduce/paper/__init__.py": "from pathlib import Path\nDATA = Path(__file__).parents[3] / 'tests'",
         "cli/__init__.py": "from fairlane.reproduce.paper import DATA\nprint(Table(DATA))",
@@ -245,13 +244,14 @@ def test_every_rule_finds_what_breaks_it(tmp_path: Path) -> None:
     assert found == [
         "cycle: fairlane.results.run fairlane.results.store",
         "describes: fairlane.cli: Table",
-        "outside: fairlane.plot",
         "outside: fairlane.reproduce.paper",
+        "outside: fairlane.views",
         "paper: fairlane.cli -> fairlane.reproduce.paper",
-        "prints: fairlane.plot",
-        "rich: fairlane.plot",
+        "prints: fairlane.views",
+        "rich: fairlane.views",
         "typer: fairlane.scenario",
-        "upward (call): fairlane.results.store -> fairlane.plot",
+        "upward (call): fairlane.results.store -> fairlane.views",
+        "upward (method): fairlane.results.run -> fairlane.views",
         "upward (types): fairlane.errors -> fairlane.results.run",
         "upward: fairlane.scenario -> fairlane.cli",
     ]

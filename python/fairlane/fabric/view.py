@@ -10,6 +10,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fairlane.core import bridge
+from fairlane.core.display import method
 from fairlane.errors import Problem
 from fairlane.fabric.description import Coverage, FabricDescription, describe, link_classes, measure
 from fairlane.fabric.levels import exceptions
@@ -315,10 +316,7 @@ class Fabric:
 
         ``ax`` are axes to draw on, as many; without them there is a new figure, which notebooks show.
         """
-        from fairlane.plot import draw_new
-        from fairlane.plot.fabric import draw
-
-        return draw_new(self, "fabric", draw, ax)
+        return method("Fabric.plot")(self, ax)
 
     def __repr__(self) -> str:
         return f"<Fabric of {self._headline()}>"
