@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fairlane.controller.base import Controller, JobWork, Settings, Work, problems_of
 from fairlane.controller.positions import Positions
 from fairlane.errors import Problem, ScenarioError
-from fairlane.fabric.view import columns
+from fairlane.fabric.graph import columns
 from fairlane.inputs.problems import Problems
 from fairlane.scenario import Resolved, ResolvedJob
 from fairlane.scenario.resolve import without_strategy

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fairlane.core import bridge
 from fairlane.core.drive import Slice, drive
 from fairlane.errors import Problem, ScenarioError
-from fairlane.fabric.view import columns
+from fairlane.fabric.graph import columns
 from fairlane.workload.base import Workload
 from fairlane.workload.builder import JobScript
 from fairlane.workload.counting import counted

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from fairlane.core.drive import Engine
 from fairlane.core.tables import PS, frame, marks, timed
-from fairlane.fabric.view import Fabric, columns
+from fairlane.fabric.graph import columns
+from fairlane.fabric.view import Fabric
 
 if TYPE_CHECKING:
     from fairlane.scenario import Resolved

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fairlane.core.bridge import RawTable
 from fairlane.core.drive import Engine
 from fairlane.core.tables import PS
-from fairlane.fabric.view import columns
+from fairlane.fabric.graph import columns
 from fairlane.results.live import BusyLinks, Jobs, Matrix
 from fairlane.results.tables import Links
 

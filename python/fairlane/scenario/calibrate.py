@@ -22,7 +22,7 @@ from fairlane.core import bridge
 from fairlane.core.drive import End, Slice, drive
 from fairlane.core.tables import Iterations
 from fairlane.errors import ScenarioError
-from fairlane.fabric.view import columns
+from fairlane.fabric.graph import columns
 from fairlane.inputs.files import load_sealed, save_sealed
 from fairlane.workload.base import Workload
 from fairlane.workload.builder import JobScript

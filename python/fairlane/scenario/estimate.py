@@ -9,7 +9,6 @@ import os
 import resource
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,15 +16,16 @@ from typing import TYPE_CHECKING, Any
 from fairlane.core import bridge
 from fairlane.errors import Problem
 from fairlane.inputs.problems import Problems
+from fairlane.scenario.resolved import BASE, Estimate, Part
 from fairlane.scenario.traffic import Load, MeanPath, load_of, recorded_load
+from fairlane.wording import bytes_text
 from fairlane.workload.counting import Counted, counted
 
 if TYPE_CHECKING:
     from fairlane.scenario.resolved import ResolvedJob
-    from fairlane.scenario.scenario import Scenario
+    from fairlane.scenario.tables import ScenarioTables
 
 _GROUPS = Path("/sys/fs/cgroup")
-BASE = 200 * 2**20  # bytes of Python with the libraries that a run loads
 DRAW = 24  # bytes of a random number that makes a compute time, while it is drawn
 MESSAGES_AT_ONCE = 64  # messages of a rank that are in flight at the same time, at most
 PER_LINK, PER_OPERATION, PER_RANK = 4e-6, 1.2e-6, 4e-5
@@ -48,37 +48,7 @@ HOP = {"output_queued": (90, 180), "input_queued": (450, 1350)}
 """Nanoseconds of a packet-hop on small and on large fabrics, by architecture of the switches."""
 
 
-@dataclass(frozen=True)
-class Part:
-    """What a key of the scenario takes."""
-
-    key: str
-    what: str  # what makes it so large, as "4,096 ranks"
-    bytes: float
-
-    def __str__(self) -> str:
-        return f"{self.key}: {bytes_text(self.bytes)} ({self.what})"
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """What a run of the scenario takes."""
-
-    parts: tuple[Part, ...]  # what depends on the scenario, the largest first
-    packet_hops: float  # of the co-run; isolated runs are not included
-    seconds: float  # time on one core, jobs alone and tables included
-    simulation_s: float = 0.0  # of this the co-run
-
-    @property
-    def memory(self) -> float:
-        """Largest memory, bytes."""
-        return BASE + sum(part.bytes for part in self.parts)
-
-    def __str__(self) -> str:
-        return f"about {bytes_text(self.memory)} of memory, {seconds_text(self.seconds)} on one core"
-
-
-def within_memory(parts: Sequence[Part], scenario: "Scenario") -> None:
+def within_memory(parts: Sequence[Part], scenario: "ScenarioTables") -> None:
     """Raises ``Problems`` if these parts take more memory than there may be."""
     needed, most = BASE + sum(part.bytes for part in parts), scenario.memory or machine_memory()
     if needed <= most:
@@ -112,7 +82,7 @@ def fabric_parts(fabric: Mapping[str, Any], lanes: int, architecture: str, engin
     return [Part("fabric", amount, total)]
 
 
-def estimate(scenario: "Scenario", jobs: Sequence["ResolvedJob"], path: MeanPath) -> Estimate:
+def estimate(scenario: "ScenarioTables", jobs: Sequence["ResolvedJob"], path: MeanPath) -> Estimate:
     """What the scenario takes, whose jobs have not been placed."""
     lanes = len(path.lanes)
     architecture = scenario.network.switch.name
@@ -196,7 +166,7 @@ def packet_hop_time(links: int, architecture: str) -> float:
 
 
 def _tables(
-    scenario: "Scenario", path: MeanPath, jobs: Sequence["ResolvedJob"], loads: Mapping[str, Load]
+    scenario: "ScenarioTables", path: MeanPath, jobs: Sequence["ResolvedJob"], loads: Mapping[str, Load]
 ) -> Iterator[Part]:
     observe, hops = scenario.observe, sum(load.packet_hops for load in loads.values())
     yield Part("jobs", f"{len(jobs):,} jobs, each with each", 40.0 * len(jobs) ** 2)
@@ -276,27 +246,3 @@ def _groups(controller: str) -> Iterator[tuple[Path, bool]]:
         while group == root or root in group.parents:
             yield group, v1
             group = group.parent
-
-
-def bytes_text(amount: float) -> str:
-    """As "1.2 GiB"."""
-    units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]
-    while amount >= 1000 and len(units) > 1:
-        amount /= 1024
-        units.pop(0)
-    return f"{_two_digits(amount)} {units[0]}"
-
-
-def seconds_text(seconds: float) -> str:
-    """As "3 min": two digits, for it is an estimate."""
-    if seconds < 1:
-        return "less than a second"
-    for unit, size in (("s", 60), ("min", 60), ("h", 24), ("days", 365)):
-        if seconds < 1.5 * size:
-            return f"{_two_digits(seconds)} {unit}"
-        seconds /= size
-    return f"{_two_digits(seconds)} years"
-
-
-def _two_digits(number: float) -> str:
-    return f"{number:.1f}" if number < 10 else f"{float(f'{number:.2g}'):,.0f}"

@@ -12,14 +12,45 @@ from fairlane.placement import hosts_needed
 from fairlane.power import JobPower
 from fairlane.scenario.models import Job, Placement
 from fairlane.scenario.nccl import Nccl
+from fairlane.wording import bytes_text, seconds_text
 from fairlane.workload.builder import Injection
 
 if TYPE_CHECKING:
-    from fairlane.scenario.estimate import Estimate
     from fairlane.scenario.observe import SwitchCounters, Until
 
 BACKGROUND = "background jobs"
 """The name of all jobs of the table ``background`` as one aggressor."""
+BASE = 200 * 2**20  # bytes of Python with the libraries that a run loads
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a key of the scenario takes."""
+
+    key: str
+    what: str  # what makes it so large, as "4,096 ranks"
+    bytes: float
+
+    def __str__(self) -> str:
+        return f"{self.key}: {bytes_text(self.bytes)} ({self.what})"
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a run of the scenario takes."""
+
+    parts: tuple[Part, ...]  # what depends on the scenario, the largest first
+    packet_hops: float  # of the co-run; isolated runs are not included
+    seconds: float  # time on one core, jobs alone and tables included
+    simulation_s: float = 0.0  # of this the co-run
+
+    @property
+    def memory(self) -> float:
+        """Largest memory, bytes."""
+        return BASE + sum(part.bytes for part in self.parts)
+
+    def __str__(self) -> str:
+        return f"about {bytes_text(self.memory)} of memory, {seconds_text(self.seconds)} on one core"
 
 
 @dataclass(frozen=True)
@@ -157,7 +188,7 @@ class Resolved:
     """Whether a run also simulates the jobs without each aggressor."""
     notes: tuple[str, ...] = ()
     """Warnings about the results, one sentence each: printed by ``check`` and after a run."""
-    estimate: "Estimate | None" = None
+    estimate: Estimate | None = None
     """Estimated memory and time of a run; None if not estimated."""
 
     @property

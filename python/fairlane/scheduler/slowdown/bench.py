@@ -18,7 +18,8 @@ import numpy
 
 from fairlane.core.drive import Slice, drive
 from fairlane.core.tables import Iterations
-from fairlane.fabric.view import Fabric, columns
+from fairlane.fabric.graph import columns
+from fairlane.fabric.view import Fabric
 from fairlane.models.base import Floats
 from fairlane.placement import PLACEMENTS, Communication, PlacementPolicy, Request
 from fairlane.placement.grid import sides_of
