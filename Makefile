@@ -71,6 +71,7 @@ lint: $(EXTENSION) ## check format, lints, types and documentation comments
 	RUSTDOCFLAGS="-D warnings" cargo doc --release --locked --quiet --workspace --no-deps --document-private-items
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/lint-imports --no-logo
 	$(BIN)/mypy
 	$(BIN)/stubtest fairlane._core
 
@@ -143,7 +144,7 @@ sdist-test: ## build the source distribution in dist/ as pip does, and run the r
 	tools/test-wheel dist/*.tar.gz
 
 clean: ## remove everything that was made, runs excepted
-	rm -rf $(VENV) target site jupyter_execute man dist .mypy_cache .ruff_cache .pytest_cache .hypothesis docs/reference/generated
+	rm -rf $(VENV) target site jupyter_execute man dist .mypy_cache .import_linter_cache .ruff_cache .pytest_cache .hypothesis docs/reference/generated
 	find python -name '*.so' -delete
 
 # The environment is made afresh, so that it holds what the lock file says and nothing else. pip takes over where uv

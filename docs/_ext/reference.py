@@ -272,7 +272,7 @@ def man_pages() -> Iterator[tuple[str, str, str]]:
         yield f"commands/{name}", name, (command.help or "").strip().partition("\n")[0].rstrip(".")
 
 
-INTERNAL = {"cli", "inputs", "otf2_child", "wording"}
+INTERNAL = {"cli", "core", "inputs", "otf2_child", "wording"}
 """Modules of the package that nobody imports from outside."""
 
 

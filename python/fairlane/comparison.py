@@ -19,7 +19,7 @@ from typing import Any
 
 import polars as pl
 
-from fairlane.engine.tables import PS
+from fairlane.core.tables import PS
 from fairlane.errors import Problem, ScenarioError
 from fairlane.folders import load
 from fairlane.inputs.files import parse_toml

@@ -20,7 +20,7 @@ REGISTRIES = {
     "models": "fairlane.scenario.simulators:MODELS",
     "controllers": "fairlane.controller:CONTROLLERS",
     "allocators": "fairlane.placement:ALLOCATORS",
-    "figures": "fairlane.plot:FIGURES",
+    "figures": "fairlane.views.drawing:FIGURES",
     "papers": "fairlane.reproduce:PAPERS",
     "backends": "fairlane.agent.backends:BACKENDS",
 }

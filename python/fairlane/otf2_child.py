@@ -17,11 +17,11 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (asked["cpu_s"], asked["cpu_s"] + 1))
     resource.setrlimit(resource.RLIMIT_AS, (asked["bytes"], asked["bytes"]))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    from fairlane import _core
+    from fairlane.core import bridge
     from fairlane.errors import BuildError, RunError
 
     try:
-        answer = {"description": _core.describe_trace(asked["trace"], asked["options"])}
+        answer = {"description": bridge.describe_trace(asked["trace"], asked["options"])}
     except (BuildError, RunError) as error:
         answer = {"error": str(error), "kind": type(error).__name__}
     except MemoryError:

@@ -7,9 +7,9 @@ from datetime import datetime
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from fairlane import _core
-from fairlane.engine import drive
-from fairlane.engine.tables import PS, totals
+from fairlane.core import bridge
+from fairlane.core.drive import drive
+from fairlane.core.tables import PS, totals
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.parameters import named, resolve_parameters
 from fairlane.inputs.problems import refusing
@@ -66,7 +66,7 @@ class Simulation:
         return self._resolved
 
     @property
-    def engine(self) -> _core.Simulation:
+    def engine(self) -> bridge.Simulation:
         """The simulator underneath, with tables that are not part of a result."""
         return self._core
 
@@ -317,8 +317,8 @@ class Simulation:
         return derive.failures(derive.labels_of(self._resolved), measured, (), self._links.hosts)
 
     def sweeps(self) -> "pl.DataFrame":
-        """Return the recomputations of routes so far: time, routing, reason, and the hosts that were cut off."""
-        from fairlane.engine.tables import frame
+        """When routes were recomputed so far, with which routing and why, and the hosts that were cut off."""
+        from fairlane.core.tables import frame
         from fairlane.results import derive
 
         return derive.sweeps(frame(self._core.table("sweeps")))

@@ -20,7 +20,7 @@ from fairlane.analysis.result import Analysis
 from fairlane.analysis.walk import walk
 from fairlane.cli.main import execute
 from fairlane.cli.terminal import show
-from fairlane.engine.tables import marks
+from fairlane.core.tables import marks
 from fairlane.errors import FairlaneError, ResultsError, ScenarioError
 from fairlane.scenario import Resolved
 from fairlane.views.analysis import PAGE, view

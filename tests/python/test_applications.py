@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fairlane import Scenario, Simulation, _core
-from fairlane.fabric.view import columns
+from fairlane.fabric.graph import columns
 from fairlane.pattern import KINDS, Traffic, observe
 from fairlane.workload import WORKLOADS, JobScript, Kripke, Lu, Mg, Milc, Workload
 from fairlane.workload.trace import Trace

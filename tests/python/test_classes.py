@@ -14,7 +14,7 @@ from fairlane.cli.main import execute
 from fairlane.controller import control
 from fairlane.controller.base import Work
 from fairlane.qos import STRATEGIES, JobShare
-from fairlane.scenario.classes import operations
+from fairlane.scenario.levels import operations
 from fairlane.study.pinned import pin
 from fairlane.workload.base import Workload
 from fairlane.workload.builder import Rank

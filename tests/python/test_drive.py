@@ -7,7 +7,8 @@ from threading import Event
 import pytest
 
 from fairlane import RunError
-from fairlane.engine import End, Engine, Iterations, Slice, drive
+from fairlane.core.drive import End, Engine, Slice, drive
+from fairlane.core.tables import Iterations
 from fake_engine import MS, FakeEngine
 
 JOBS = [{"name": "flood", "hosts": [0, 1], "pace": MS}, {"name": "pairs", "hosts": [0, 1, 1], "pace": 2 * MS}]

@@ -14,18 +14,12 @@ from fairlane import FairlaneError, Scenario, ScenarioError, Simulation
 from fairlane.inputs.parameters import entries
 from fairlane.pattern import program_of
 from fairlane.placement import PLACEMENTS
-from fairlane.scenario.estimate import (
-    HOP,
-    bytes_text,
-    machine_cores,
-    machine_memory,
-    packet_hop_time,
-    seconds_text,
-)
+from fairlane.scenario.estimate import HOP, machine_cores, machine_memory, packet_hop_time
 from fairlane.scenario.models import Job
 from fairlane.study.plan import plan
 from fairlane.study.study import Study
 from fairlane.tasks.pools import affordable
+from fairlane.wording import bytes_text, seconds_text
 from fairlane.workload import WORKLOADS, JobScript, Rank, Workload
 from fairlane.workload.counting import Tally, counted
 from peak_memory import measured

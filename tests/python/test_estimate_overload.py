@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fairlane import Scenario, ScenarioError
-from fairlane.engine.tables import frame
+from fairlane.core.tables import frame
 from fairlane.results.latency import Latency
 from fairlane.scenario.estimate import MESSAGE
 

@@ -12,8 +12,9 @@ import pytest
 
 from fairlane import Scenario, Simulation
 from fairlane.cli.main import execute
+from fairlane.fabric.graph import columns
 from fairlane.fabric.survey import survey
-from fairlane.fabric.view import Fabric, columns
+from fairlane.fabric.view import Fabric
 from fairlane.fabric.wiring import Cable, Wiring
 from fairlane.inputs.parameters import entries
 

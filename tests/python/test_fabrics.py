@@ -62,7 +62,7 @@ def test_packets_arrive_on_every_topology(topology: str, example: dict[str, Any]
 
 @pytest.mark.parametrize(("topology", "example"), SMALL)
 def test_every_topology_is_drawn(topology: str, example: dict[str, Any], tmp_path: Path) -> None:
-    from fairlane.plot.fabric import write_figure
+    from fairlane.views.drawing.fabric import write_figure
 
     path = write_figure(fabric(topology, **example), tmp_path / "fabric.png")
     assert_drawn(path)

@@ -12,7 +12,7 @@ import pytest
 
 import fairlane
 from fairlane.cli.main import execute
-from fairlane.engine import Engine
+from fairlane.core.drive import Engine
 from fairlane.results.culprit import HINT, LostTime, headline, largest
 from fairlane.results.run import Run, load_run
 from fairlane.runner.experiment import Experiment

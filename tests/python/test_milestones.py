@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import fairlane
 from fairlane import Scenario
-from fairlane.engine.tables import Work, frame, marks
+from fairlane.core.tables import Work, frame, marks
 from fairlane.results.milestones import Milestones, common, enough, milestones
 from fairlane.results.notes import few, notes, sufficient
 from samples import TREE

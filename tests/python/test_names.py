@@ -17,9 +17,9 @@ from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.fabric.view import Fabric
 from fairlane.inputs import hosts
-from fairlane.plot.fabric.parts import cut
 from fairlane.results.views import by_link
 from fairlane.slurm import can_hold, expand, shortened, slurm_names
+from fairlane.views.drawing.parts import cut
 from fairlane.views.kinds import view_of
 
 LINKS = """from,to,from_port,to_port

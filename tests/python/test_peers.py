@@ -7,7 +7,7 @@ import polars
 import pytest
 
 from fairlane import Simulation
-from fairlane.fabric.view import columns
+from fairlane.fabric.graph import columns
 from fairlane.study.study import Point, Study
 from fairlane.workload.point_to_point import PingPong
 

@@ -9,7 +9,7 @@ import pytest
 
 from fairlane import Scenario, ScenarioError
 from fairlane.cli.main import execute
-from fairlane.engine.tables import Work
+from fairlane.core.tables import Work
 from fairlane.results.milestones import common, milestones
 from fairlane.runner import run
 from fairlane.runner.precision import Precision

@@ -14,7 +14,7 @@ import pytest
 
 import fairlane.views.run.interference
 from fairlane import Scenario, query, runner
-from fairlane.engine.tables import EngineTables, Work, frame
+from fairlane.core.tables import EngineTables, Work, frame
 from fairlane.errors import ResultsError
 from fairlane.results import derive
 from fairlane.results.derive import JobLabel

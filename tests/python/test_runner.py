@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from rich.console import Console
 
-import fairlane
-import fairlane.plot  # before the boundary is replaced
 from fairlane import runner
 from fairlane.errors import ResultsError, RunError
 from fairlane.results.run import Run, load_run
@@ -90,12 +88,11 @@ class FakeScenario:
 
 
 @pytest.fixture(autouse=True)
-def _core(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A boundary with the fake's fabric in the simulator's place."""
+def _fabric(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fake's fabric in the simulator's place."""
     raw, classes = fake_links()
     fabric = SimpleNamespace(links=lambda: raw, classes=lambda: classes)
-    core = SimpleNamespace(Fabric=lambda _spec: fabric)
-    monkeypatch.setattr(fairlane, "_core", core, raising=False)
+    monkeypatch.setattr("fairlane.core.bridge.fabric", lambda _spec: fabric)
     monkeypatch.setattr(runner, "version", lambda _name: "0.0.1")
 
 

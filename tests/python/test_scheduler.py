@@ -15,8 +15,8 @@ from fairlane.fabric.reader import read_wiring
 from fairlane.fabric.view import Fabric
 from fairlane.placement import PLACEMENTS, Communication
 from fairlane.scheduler.compare import metrics_of
-from fairlane.scheduler.easy import Schedule, replay
-from fairlane.scheduler.log import LoggedJob, PatternMix, read_log
+from fairlane.scheduler.easy import replay
+from fairlane.scheduler.log import LoggedJob, PatternMix, Schedule, read_log
 from fairlane.slurm import expand, slurm_names
 
 LOG = Path(__file__).parents[1] / "data" / "jobs" / "nasa-ipsc-1993-first-400.swf.gz"

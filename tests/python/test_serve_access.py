@@ -9,9 +9,9 @@ import pytest
 
 pytest.importorskip("tornado", reason="the extra `serve` is not installed")
 from fairlane.results.live import live_folder
+from fairlane.serve.access import Access, is_local
 from fairlane.serve.folders import OutsideError, within
 from fairlane.serve.handlers import ROUTES, Handler
-from fairlane.serve.server import Access, is_local
 from serving import Client, serving
 
 PATHS = ("/", "/api/results", "/report/first", "/live/first", "/api/live/first", "/assets/fairlane/kit.js", "/nothing")

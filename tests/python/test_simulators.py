@@ -8,7 +8,7 @@ import pytest
 
 from fairlane import Scenario, ScenarioError, Simulation
 from fairlane.cli.main import execute
-from fairlane.fabric.view import columns
+from fairlane.fabric.graph import columns
 from fairlane.scenario.network import Network
 from fairlane.scenario.simulators import MODELS, Rules, rules_of
 

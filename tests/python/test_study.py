@@ -14,7 +14,7 @@ from polars.testing import assert_frame_equal
 import fairlane
 from fairlane import Scenario, runner
 from fairlane.cli.main import execute
-from fairlane.engine.tables import marks
+from fairlane.core.tables import marks
 from fairlane.errors import ScenarioError
 from fairlane.results.study import StudyResults
 from fairlane.study.plan import plan

@@ -8,7 +8,7 @@ import pytest
 from typing_extensions import override
 
 from fairlane import Run, Scenario, ScenarioError, Simulation, run
-from fairlane.engine.tables import frame
+from fairlane.core.tables import frame
 from fairlane.results.views import spread_of_iterations
 from fairlane.workload import Rank, Workload
 from report_runs import shown_times

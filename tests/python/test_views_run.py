@@ -13,7 +13,7 @@ import pytest
 
 import fairlane.views.run.fabric
 from fairlane import Run
-from fairlane.engine.tables import PS
+from fairlane.core.tables import PS
 from fairlane.fabric.places import places_of
 from fairlane.fabric.view import Fabric
 from fairlane.results.culprit import HINT

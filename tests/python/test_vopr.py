@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fairlane import RunError, Scenario, Simulation
-from fairlane.fabric.view import columns
+from fairlane.fabric.graph import columns
 from fairlane.inputs.parameters import entries
 from fairlane.scenario import Resolved
 from fairlane.workload import WORKLOADS

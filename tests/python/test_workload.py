@@ -64,7 +64,7 @@ class Recorder:
 
 
 def record(workload: Workload, ranks: int, monkeypatch: pytest.MonkeyPatch, seed: int = 3) -> Recorder:
-    monkeypatch.setattr("fairlane._core.ProgramBuilder", Recorder)
+    monkeypatch.setattr("fairlane.core.bridge.ProgramBuilder", Recorder)
     program: Any = workload.program(JobScript(ranks, seed=seed, variant=workload.variant), compute=10**9)
     assert isinstance(program, Recorder)
     return program

@@ -27,15 +27,14 @@ iterations, which matters where iterations differ, as in a trace. A job with few
 run is compared by the bytes on the wire that have arrived at its hosts, which is coarse again if it sends in bursts.
 """
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
-from fairlane import _core
-from fairlane.engine.tables import EngineTables, frame, marks
+from fairlane.core import bridge
+from fairlane.core.tables import EngineTables, frame, marks
 from fairlane.errors import Problem, ScenarioError
 from fairlane.scenario import Scenario
 from fairlane.tasks.task import Stopwatch
@@ -190,7 +189,7 @@ def simulate(scenario: Scenario, _arguments: Mapping[str, Any], watch: Stopwatch
     with watch.lap("simulating"):
         engine = watch.drive(resolved)
     measured, jobs = EngineTables.of(engine), list[dict[str, Any]]()
-    fabric = _core.Fabric(json.dumps(resolved.tables["fabric"]))
+    fabric = bridge.fabric(resolved.tables["fabric"])
     links, marked = frame(fabric.links()), marks(engine)
     for number, job in enumerate(resolved.jobs):
         ranks = measured.ranks.filter(pl.col("job") == number)
@@ -232,7 +231,7 @@ def extract_features(measured: EngineTables, job: int) -> dict[str, float]:
     return {**means.row(0, named=True), "collective_share": collective / whole if whole else 0.0}
 
 
-def link_utilisation(measured: EngineTables, fabric: _core.Fabric, span: int) -> dict[str, float]:
+def link_utilisation(measured: EngineTables, fabric: bridge.Fabric, span: int) -> dict[str, float]:
     """Utilisation of links over ``span`` ps.
 
     The busiest of a host, the busiest between switches, and the mean of all between switches that carried anything.

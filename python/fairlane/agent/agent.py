@@ -18,7 +18,7 @@ from fairlane.agent.journal import Journal
 from fairlane.agent.system import BackendError
 from fairlane.agent.twin import Twin, TwinJob
 from fairlane.agent.watch import Plan, Watch
-from fairlane.engine.tables import PS
+from fairlane.core.tables import PS
 from fairlane.errors import FairlaneError
 from fairlane.slurm import SlurmJob
 from fairlane.wording import plural

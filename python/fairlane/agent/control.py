@@ -27,7 +27,7 @@ from fairlane.controller.base import JobWork, Work, problems_of
 from fairlane.controller.base import Settings as Chosen
 from fairlane.controller.positions import Positions
 from fairlane.controller.steering import Steering
-from fairlane.engine.tables import PS
+from fairlane.core.tables import PS
 from fairlane.errors import Problem, ScenarioError
 
 _MOST_AT_ONCE = 32  # hosts that are read at a time

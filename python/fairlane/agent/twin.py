@@ -29,7 +29,7 @@ from fairlane.agent.decision import Candidate, Prediction
 from fairlane.agent.jobs import Settings
 from fairlane.agent.processes import Hosts
 from fairlane.agent.system import AgentError
-from fairlane.engine.tables import Work
+from fairlane.core.tables import Work
 from fairlane.errors import FairlaneError, Problem, ScenarioError
 from fairlane.results.milestones import Milestones, milestones
 from fairlane.scenario import Scenario

@@ -20,7 +20,7 @@ from fairlane.agent.jobs import NEUTRAL, Setting, Settings, levels_of, ordered, 
 from fairlane.agent.journal import Journal
 from fairlane.agent.processes import Hosts
 from fairlane.agent.system import AgentError, BackendError
-from fairlane.engine.tables import PS
+from fairlane.core.tables import PS
 from fairlane.errors import FairlaneError, Problem, ScenarioError
 from fairlane.slurm import SlurmJob
 

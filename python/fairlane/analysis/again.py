@@ -15,8 +15,8 @@ import polars as pl
 from typing_extensions import override
 
 from fairlane.analysis.record import Record, Span, View, spec_of
-from fairlane.engine import Engine
-from fairlane.engine.tables import RECORD, frame, marks
+from fairlane.core.drive import Engine
+from fairlane.core.tables import RECORD, frame, marks
 from fairlane.errors import ResultsError, ScenarioError
 from fairlane.inputs.document import Document
 from fairlane.results import derive

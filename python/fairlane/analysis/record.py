@@ -4,7 +4,6 @@ Iterations of a program differ: one may solve what another only smooths. So each
 the isolated run, and never with another.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,8 @@ from typing import Any, Self
 
 import polars as pl
 
-from fairlane.engine.tables import PS, frame
+from fairlane.core import bridge
+from fairlane.core.tables import PS, frame
 from fairlane.errors import ResultsError
 from fairlane.fabric.view import Fabric
 from fairlane.inputs.files import MOST_STORED, parse_json, read_bytes
@@ -195,9 +195,7 @@ class View:
     @classmethod
     def of(cls, fabric: Mapping[str, Any], names: Sequence[str], hosts: Sequence[Sequence[int]]) -> Self:
         """The view of a fabric as a resolved scenario describes it, with its jobs."""
-        from fairlane import _core
-
-        core = _core.Fabric(json.dumps(fabric))
+        core = bridge.fabric(fabric)
         table = links(frame(core.links()), core.classes())
         return cls(Fabric(core), table, tuple(names), tuple(tuple(of_job) for of_job in hosts))
 

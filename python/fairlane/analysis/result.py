@@ -10,6 +10,7 @@ import polars as pl
 from fairlane.analysis.links import FlitsAgainstWaits
 from fairlane.analysis.record import Record, Span, View
 from fairlane.analysis.walk import Walk
+from fairlane.core.display import method
 from fairlane.results.run import Run
 
 PARTS = ("compute", "late partner", "network", "other MPI")
@@ -65,15 +66,11 @@ class Analysis:
 
         Raises ``ScenarioError`` if there is no such figure, or nothing to show in it.
         """
-        from fairlane.views.analysis import plot
-
-        return plot(self, figure)
+        return method("Analysis.plot")(self, figure)
 
     def _repr_html_(self) -> str:
-        from fairlane.views.analysis import view
-        from fairlane.views.page import notebook
-
-        return notebook(view(self))
+        html: str = method("Analysis.html")(self)
+        return html
 
     @property
     def chosen(self) -> Stretch:

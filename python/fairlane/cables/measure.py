@@ -8,9 +8,9 @@ from typing import Any
 
 import polars as pl
 
-from fairlane import _core
 from fairlane.cables.plan import Part, Plan
-from fairlane.engine.tables import PS, Work, frame, totals
+from fairlane.core import bridge
+from fairlane.core.tables import PS, Work, frame, totals
 from fairlane.errors import RunError
 from fairlane.results import derive
 from fairlane.results.latency import Latency, summarize
@@ -32,7 +32,7 @@ class State:
     """Times at which jobs failed, ps."""
 
     @classmethod
-    def of(cls, engine: _core.Simulation, resolved: Resolved) -> "State":
+    def of(cls, engine: bridge.Simulation, resolved: Resolved) -> "State":
         """The state of an engine."""
         work = Work.of(engine)
         reached = milestones(work, [job.start for job in resolved.jobs])
@@ -56,7 +56,7 @@ class Trunk:
             self.unbroken = State.of(unbroken, self.resolved)
             self.digest = unbroken.digest()
 
-    def fork(self) -> _core.Simulation:
+    def fork(self) -> bridge.Simulation:
         """A simulation that continues from the failure."""
         return self._engine.fork()
 

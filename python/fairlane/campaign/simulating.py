@@ -15,8 +15,8 @@ import polars as pl
 
 from fairlane.campaign.cells import KEYS, VALUES, Cell, Cells, jobs_of
 from fairlane.campaign.file import CampaignFile
-from fairlane.engine import Engine
-from fairlane.engine.tables import PS, frame
+from fairlane.core.drive import Engine
+from fairlane.core.tables import PS, frame
 from fairlane.errors import Problem, RunError
 from fairlane.fabric.view import Fabric
 from fairlane.inputs.document import Document, assign, undotted

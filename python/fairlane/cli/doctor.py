@@ -21,7 +21,7 @@ def doctor(
     """
     try:
         from fairlane.doctor import examine, is_good
-        from fairlane.doctor.view import view
+        from fairlane.views.doctor import view
     except ImportError as error:  # the library that the checks themselves need
         typer.echo(f"fairlane: {error.name or error}: cannot be imported; install fairlane again", err=True)
         return Answer({"good": False, "missing": error.name}, code=ExitCode.RUN_FAILED)

@@ -55,7 +55,7 @@ def draw(
 
     For example: fairlane fabric draw --topology dragonfly --set preset=wilke2020 -o dragonfly.png
     """
-    from fairlane.plot.fabric import write_figure
+    from fairlane.views.drawing.fabric import write_figure
 
     path = write_figure(Fabric.build(spec_of("fabric draw", scenario, topology, assignments or ())), out)
     return Answer({"figure": path}, [str(path)], path)

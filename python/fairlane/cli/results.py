@@ -63,7 +63,7 @@ def plot(
         if viewed or not others:
             paths += views.draw(every, viewed, look, out)
         if others:
-            from fairlane.plot import draw_figures
+            from fairlane.views.drawing import draw_figures
 
             paths += draw_figures(first, others, look, out)
     return Answer({"figures": paths}, map(str, paths))

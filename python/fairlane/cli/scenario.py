@@ -10,8 +10,9 @@ from typer import Argument, Option
 from fairlane import Scenario, required_virtual_lanes
 from fairlane.cli.command import Answer, Seed, out_option
 from fairlane.cli.options import AllowCode, Assignments, ScenarioFile, refused, report, report_renamed
+from fairlane.fabric.graph import Rails
 from fairlane.fabric.reader import read_wiring
-from fairlane.fabric.view import Fabric, Rails
+from fairlane.fabric.view import Fabric
 from fairlane.inputs.code import listing
 from fairlane.inputs.document import Document
 from fairlane.inputs.registry import used

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 import numpy
 
-from fairlane import _core
 from fairlane.controller.base import Settings, Work
 from fairlane.controller.fitting import Counts, apply, unchanged, with_settings
+from fairlane.core import bridge
 from fairlane.errors import Problem
 from fairlane.scenario import Resolved
 from fairlane.scenario.resolved import injection_of
@@ -78,7 +78,7 @@ class Episodes:
         self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
         self._together: dict[tuple[object, ...], Future[Work]] = {}
         self._alone: dict[tuple[int, int], Future[Work]] = {}
-        self._programs: dict[tuple[int, int], _core.Program] = {}
+        self._programs: dict[tuple[int, int], bridge.Program] = {}
 
     @property
     def jobs(self) -> dict[str, int]:
@@ -147,13 +147,13 @@ class Episodes:
         self.packet_hops += simulation.packet_hops
         return Counts(simulation, begin).since(None)
 
-    def program(self, job: int, variant: int) -> _core.Program:
+    def program(self, job: int, variant: int) -> bridge.Program:
         """The program of a variant of a job."""
         if (job, variant) not in self._programs:
             self._programs[job, variant] = self._write(job, variant)
         return self._programs[job, variant]
 
-    def _write(self, job: int, variant: int) -> _core.Program:
+    def _write(self, job: int, variant: int) -> bridge.Program:
         resolved_job = self.resolved.jobs[job]
         if variant == 0:
             return resolved_job.program

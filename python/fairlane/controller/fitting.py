@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fairlane.controller.base import Controller, JobWork, Settings, Work, problems_of
 from fairlane.controller.positions import Positions
 from fairlane.errors import Problem, ScenarioError
-from fairlane.fabric.view import columns
+from fairlane.fabric.graph import columns
 from fairlane.inputs.problems import Problems
 from fairlane.scenario import Resolved, ResolvedJob
 from fairlane.scenario.resolve import without_strategy
@@ -249,7 +249,7 @@ class Continuous:
 
     def milestones(self) -> dict[str, "Milestones"]:
         """Times of completed iterations of each job since the beginning of the first period."""
-        from fairlane.engine.tables import Work
+        from fairlane.core.tables import Work
         from fairlane.results.milestones import milestones
 
         jobs = self._simulation.scenario.jobs

@@ -9,7 +9,8 @@ from fairlane.counters.base import WORD
 from fairlane.counters.reader import Located
 from fairlane.errors import ScenarioError
 from fairlane.fabric.congestion import Port, Root, trees, usual_bandwidth
-from fairlane.fabric.view import ANY_RAILS, Fabric, Rails
+from fairlane.fabric.graph import ANY_RAILS, Rails
+from fairlane.fabric.view import Fabric
 from fairlane.fabric.wiring import Wiring
 from fairlane.inputs.slurm_jobs import read_job_list
 from fairlane.scenario import Scenario

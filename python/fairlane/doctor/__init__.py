@@ -4,52 +4,13 @@ The checks of the installation need no working core: it is loaded, and a small s
 own. The other checks are left out if the core or a required library does not work.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from enum import StrEnum
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+
+from fairlane.doctor import installation
+from fairlane.doctor.installation import Check, Section, Status
 
 __all__ = ["Check", "Section", "Status", "examine", "is_good"]
-
-
-class Status(StrEnum):
-    """Outcomes of a check."""
-
-    OK = "ok"
-    """Everything that is needed is there."""
-    MISSING = "missing"
-    """Something optional is not installed: the commands that ``Check.needed_by`` names do not work."""
-    WARNING = "warning"
-    """It works, with a limitation."""
-    BROKEN = "broken"
-    """Something that is required is missing, too old or does not work."""
-
-
-@dataclass(frozen=True)
-class Check:
-    """One thing that was looked at."""
-
-    name: str
-    """Subject of the check, as ``Python`` or ``opensm``."""
-    status: Status
-    """Its outcome."""
-    found: str
-    """A version, a path, an amount."""
-    needed_by: str = ""
-    """The commands that need it; empty for what all of them need."""
-    todo: str = ""
-    """Advice if it is not ``ok``."""
-    data: Mapping[str, Any] = field(default_factory=dict)
-    """The same for programs, where a sentence is not enough."""
-
-
-@dataclass(frozen=True)
-class Section:
-    """Checks of one kind."""
-
-    title: str
-    checks: tuple[Check, ...]
 
 
 def examine(folder: Path | None = None) -> Iterator[Section]:
@@ -58,8 +19,6 @@ def examine(folder: Path | None = None) -> Iterator[Section]:
     Raises:
         ResultsError: There are no results of fairlane in ``folder``.
     """
-    from fairlane.doctor import installation
-
     complete = is_good([Section("Libraries", tuple(installation.libraries()))])
     results = None
     if complete and folder is not None:

@@ -8,6 +8,8 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
 from importlib import metadata
 from importlib.resources import as_file, files
 from io import BytesIO
@@ -17,10 +19,49 @@ from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from fairlane.doctor import Check, Status
 from fairlane.errors import EXTRAS
 from fairlane.signals import HANG_S
 from fairlane.wording import listed, wall_time
+
+
+class Status(StrEnum):
+    """How a check ended."""
+
+    OK = "ok"
+    """Everything that is needed is there."""
+    MISSING = "missing"
+    """Something optional is not installed: the commands that ``Check.needed_by`` names do not work."""
+    WARNING = "warning"
+    """It works, with a limitation."""
+    BROKEN = "broken"
+    """Something that is required is missing, too old or does not work."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at."""
+
+    name: str
+    """What was looked at, as ``Python`` or ``opensm``."""
+    status: Status
+    """How it ended."""
+    found: str
+    """What is there: a version, a path, an amount."""
+    needed_by: str = ""
+    """The commands that need it; empty for what all of them need."""
+    todo: str = ""
+    """What to do if it is not ``ok``."""
+    data: Mapping[str, Any] = field(default_factory=dict)
+    """The same for programs, where a sentence is not enough."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """Checks of one kind."""
+
+    title: str
+    checks: tuple[Check, ...]
+
 
 PYTHON = (3, 11)
 """The oldest Python that works."""
@@ -240,10 +281,10 @@ def ask(function: str) -> Mapping[str, Any]:
 
 
 def build_info() -> str:
-    """Return how the compiled simulator was built, as JSON."""
-    from fairlane import _core
+    """How the compiled simulator was built, as JSON."""
+    from fairlane.core import bridge
 
-    return json.dumps({**_core.build_info(), "file": _core.__file__})
+    return json.dumps({**bridge.build_info(), "file": bridge.LIBRARY})
 
 
 def simulate() -> str:

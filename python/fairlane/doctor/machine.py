@@ -11,7 +11,7 @@ from pathlib import Path
 from subprocess import DEVNULL, PIPE, STDOUT
 
 from fairlane.agent.system import call
-from fairlane.doctor import Check, Status
+from fairlane.doctor.installation import Check, Status
 from fairlane.errors import FairlaneError, ResultsError
 from fairlane.opensm.check import simulated as subnet
 from fairlane.results.manifest import Examined, examine

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from fairlane.wording import some
 
 if TYPE_CHECKING:
-    from fairlane.fabric.view import Fabric
+    from fairlane.fabric.graph import Graph
 
 _NAMED = 4  # hosts, switches and cables of one kind that are named
 
 
-def exceptions(fabric: "Fabric") -> Iterator[str]:
+def exceptions(fabric: "Graph") -> Iterator[str]:
     """Sentences, one for each kind of exception."""
     yield from _hosts_above(fabric)
     links = fabric.links
@@ -32,7 +32,7 @@ def exceptions(fabric: "Fabric") -> Iterator[str]:
         yield f"{len(cables)} of {total} cables between switches join {levels}: {some(cables, _NAMED)}"
 
 
-def _hosts_above(fabric: "Fabric") -> Iterator[str]:
+def _hosts_above(fabric: "Graph") -> Iterator[str]:
     links = fabric.links
     by_level: dict[int, dict[int, dict[str, None]]] = defaultdict(lambda: defaultdict(dict))
     names: dict[int, str] = {}

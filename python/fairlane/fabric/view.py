@@ -1,211 +1,301 @@
-"""The fabric as a graph to look at: hosts, switches, links, their levels and classes, diameter and bisection."""
+"""What a fabric consists of, and what a routing uses of it: counts, diameter, bisection, links without a route."""
 
-import json
-from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from math import gcd
+from typing import TYPE_CHECKING, Any
 
 import numpy
 from numpy.typing import NDArray
 
-from fairlane import _core
-from fairlane.errors import Problem
-from fairlane.fabric.description import Coverage, FabricDescription, describe, link_classes, measure
+from fairlane.core import bridge
+from fairlane.core.display import method
+from fairlane.fabric.graph import Graph
 from fairlane.fabric.levels import exceptions
-from fairlane.inputs.problems import Problems, refusing
 from fairlane.slurm import shortened
 from fairlane.units import BANDWIDTH, DURATION
-from fairlane.wording import html_table, plural
+from fairlane.wording import html_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from fairlane.inputs.hosts import Host
+_BUDGET = 50_000_000  # hops that are followed, and links that are walked, before destinations and sources are sampled
+_LOW = 0.75  # a smaller share of minimal routes, or of minimal paths, gets a warning
+_NAMED = 3  # links of a class that are named
 
 
-Rails = Mapping[str, Any] | None
-"""A job's rail policy as the simulator takes it; None for round-robin."""
-ANY_RAILS: Rails = {"policy": "any"}
-"""In place of a policy that is not known: messages may use all adapters that are joined."""
-_ROUND_ROBIN = {"policy": "round_robin"}
-_WHATEVER_RANK = ("any", "round_robin", "stripe", "only")
-"""Policies that do not look at the numbers of ranks."""
+@dataclass(frozen=True)
+class IdleLinks:
+    """Links of one class that no route takes."""
+
+    name: str
+    """Of the class."""
+    role: str
+    links: int
+    """How many no route takes."""
+    total: int
+    """How many the class has."""
+    first: tuple[str, ...]
+    """Some of them, by name."""
 
 
-def columns(table: Mapping[str, tuple[str, bytes]]) -> dict[str, NDArray[Any]]:
-    """The simulator's columns, a type and raw bytes each, as arrays; text comes as JSON."""
-    return {
-        name: numpy.array(json.loads(data)) if dtype == "json" else numpy.frombuffer(data, dtype=dtype)
-        for name, (dtype, data) in table.items()
-    }
+@dataclass(frozen=True)
+class Coverage:
+    """What the routes between all pairs of endpoints (adapters) use of a fabric, whatever the loads."""
+
+    idle: tuple[IdleLinks, ...]
+    """Links that no route takes, by class."""
+    idle_is_exact: bool
+    """Whether every route was followed; else there may be fewer idle links."""
+    minimal_paths: float
+    """Of the minimal paths between two switches with hosts, the share all of whose links are on routes: the mean over
+    all pairs of endpoints at different switches."""
+    minimal_routes: float | None
+    """Of the pairs of endpoints at different switches, the share whose route is a minimal path; None for a routing
+    that goes by loads."""
+    sources: tuple[int, int]
+    """From how many switches the two shares were measured, and how many have hosts."""
+    warnings: tuple[str, ...]
+    """Idle links between switches, and shares that are low, as sentences."""
 
 
-class Fabric:
+def measure(
+    core: bridge.Fabric, links: Mapping[str, NDArray[Any]], name_of: Callable[[int], str]
+) -> tuple[Coverage, NDArray[numpy.bool_]]:
+    """Follows the routes of a fabric; also returns by link whether a route takes it. ``name_of`` names a link."""
+    used, _, is_exact, paths, routes, sources = core.coverage(_BUDGET)
+    flags = numpy.frombuffer(used, dtype=numpy.uint8).astype(bool)
+    links_by_role: dict[tuple[int, str], list[int]] = defaultdict(list)
+    totals: dict[tuple[int, str], int] = defaultdict(int)
+    kinds = zip(links["class"].tolist(), links["role"].tolist(), flags.tolist(), strict=True)
+    for link, (number, role, is_used) in enumerate(kinds):
+        totals[number, role] += 1
+        if not is_used:
+            links_by_role[number, role].append(link)
+    names = core.classes()
+    idle = tuple(
+        IdleLinks(names[number], role, len(some), totals[number, role], tuple(map(name_of, some[:_NAMED])))
+        for (number, role), some in sorted(links_by_role.items())
+    )
+    warnings = tuple(_warnings(idle, is_exact, paths, routes))
+    return Coverage(idle, is_exact, paths, routes, sources, warnings), flags
+
+
+def _warnings(idle: Sequence[IdleLinks], is_exact: bool, paths: float, routes: float | None) -> Iterator[str]:
+    bound = "" if is_exact else "up to "
+    for some in idle:
+        if some.role != "host":
+            yield f"{bound}{some.links} of {some.total} {some.name} links are used by no route"
+    if paths < _LOW:
+        yield f"of only {share_text(paths)} of the minimal paths every link is used by some route"
+    if routes is not None and routes < _LOW:
+        yield f"only {share_text(routes)} of host pairs have a minimal route"
+
+
+def share_text(share: float) -> str:
+    """A share in percent, which is 100% only if it is exactly that."""
+    if share == 1:
+        return "100%"
+    if share > 0.99:
+        return "over 99%"
+    return f"{share:.0%}" if share >= 0.1 or share == 0 else f"{100 * share:.2g}%"
+
+
+_MOST_STEPS = 200_000_000  # links that are walked to measure the diameter
+_MOST_ALIKE = 2000  # kinds of hosts with several adapters between which distances are measured
+_MOST_DISTANCES = 2**24  # distances that are held at a time
+_VIRTUAL_LANES = 16  # virtual lanes whose channels a description counts: one for each service level there can be
+
+
+@dataclass(frozen=True)
+class LinkClass:
+    """Links of one class that have the same bandwidth and latency."""
+
+    name: str
+    role: str
+    """Their role: host, up, down, local, global, or a dimension of a grid."""
+    links: int
+    bandwidth: int
+    """Bits per second."""
+    latency: int
+    """Picoseconds."""
+
+
+@dataclass(frozen=True)
+class FabricDescription:
+    """Summary of a fabric."""
+
+    hosts: int
+    host_list: str
+    """The names of the hosts as a list of Slurm's, cut off where it is long."""
+    switch_list: str
+    """The names of the switches, in the same way."""
+    rails: int
+    """Maximum number of adapters of a host."""
+    adapters: dict[int, int]
+    """Number of hosts by number of adapters, in descending order."""
+    switches: dict[int, int]
+    """How many switches there are at each level: level 1 are the leaves of a tree. Where a fabric has no levels, level
+    n is n links from the nearest host."""
+    plan: Mapping[str, Any]
+    """How the switches are laid out: ``kind`` is "free" (by levels only), "groups" or "grid", with its sizes."""
+    links: tuple[LinkClass, ...]
+    diameter: int
+    """Maximum number of links between two hosts."""
+    diameter_is_exact: bool
+    """Whether all pairs of hosts were measured; otherwise it is from a sample, and the diameter may be larger."""
+    bisection: int
+    """Greatest flow from one half of the hosts to the other, bits per second: the least of the halves tried, which are
+    the first hosts and the last ones, and on a grid those by each coordinate."""
+    bisection_is_exact: bool
+    """Whether the value is proven minimal; otherwise the bisection may be lower."""
+    usable_bisection: int
+    """The bisection over links that are on a route."""
+    full_bisection: int
+    """Bandwidth of the hosts' own links, bits per second."""
+    virtual_channels: tuple[int, ...]
+    """Virtual channels that packets of virtual lanes 0, 1, ... need; lanes beyond the last need as many as that one."""
+    coverage: Coverage
+    """Coverage of the fabric by the routing."""
+    exceptions: tuple[str, ...]
+    """Hosts, cables and links that do not fit the levels of a tree."""
+
+
+def describe(fabric: "Fabric") -> FabricDescription:
+    """Counts, diameter and bisection."""
+    halves = list(_halves(fabric))
+    diameter, diameter_is_exact = _diameter(fabric)
+    first, second = halves[0]
+    bisection, used = min(_flow(fabric, *half) for half in halves), fabric.used_links
+    usable = bisection if used.all() else min(_flow(fabric, *half, used) for half in halves)
+    return FabricDescription(
+        hosts=fabric.hosts,
+        host_list=shortened(fabric.host_names, 60),
+        switch_list=shortened(fabric.switch_names, 100),
+        rails=fabric.rails,
+        adapters=dict(sorted(Counter(fabric.adapters_of_hosts.tolist()).items(), reverse=True)),
+        switches=dict(sorted(Counter(_switch_levels(fabric)).items())),
+        links=link_classes(fabric),
+        diameter=diameter,
+        diameter_is_exact=diameter_is_exact,
+        bisection=bisection,
+        bisection_is_exact=_is_even_grid(fabric),
+        full_bisection=min(_injection(fabric, first), _injection(fabric, second)),
+        plan=fabric.plan,
+        virtual_channels=_channels(fabric),
+        usable_bisection=usable,
+        coverage=fabric.coverage,
+        exceptions=fabric.exceptions,
+    )
+
+
+def _channels(fabric: "Fabric") -> tuple[int, ...]:
+    """The virtual channels of virtual lanes, without those at the end that need as many as the one before."""
+    counts = Counter(lane for lane, _ in fabric.required_virtual_lanes(_VIRTUAL_LANES))
+    lanes = [counts[lane] for lane in range(_VIRTUAL_LANES)]
+    while len(lanes) > 1 and lanes[-1] == lanes[-2]:
+        lanes.pop()
+    return tuple(lanes)
+
+
+def _halves(fabric: "Fabric") -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+    """The halves of the hosts that are tried for the bisection."""
+    hosts = numpy.arange(fabric.hosts)
+    yield hosts[: fabric.hosts // 2], hosts[fabric.hosts // 2 :]
+    if fabric.plan["kind"] == "grid":
+        place = numpy.array(fabric.leaf_of)
+        for side in fabric.plan["sides"]:
+            coordinate, place = place % side, place // side
+            if side % 2 == 0:
+                yield hosts[coordinate < side // 2], hosts[coordinate >= side // 2]
+
+
+def _is_even_grid(fabric: "Fabric") -> bool:
+    """A grid whose longest side is even and whose links are alike is halved best across that side."""
+    plan, between = fabric.plan, fabric.links["from_host"] + fabric.links["to_host"] == -2
+    rates = numpy.unique(fabric.links["bandwidth"][between])
+    alike = len(rates) == 1 and len(set(Counter(zip(*fabric.ends, strict=True)).values())) == 1
+    return plan["kind"] == "grid" and plan["line"] != "full" and max(plan["sides"]) % 2 == 0 and alike
+
+
+def link_classes(fabric: "Fabric") -> tuple[LinkClass, ...]:
+    """The links by class, role, bandwidth and latency."""
+    names = fabric.classes
+    kinds = zip(*(fabric.links[key].tolist() for key in ("class", "role", "bandwidth", "latency")), strict=True)
+    counts = sorted(Counter(kinds).items())
+    return tuple(LinkClass(names[kind], role, count, rate, delay) for (kind, role, rate, delay), count in counts)
+
+
+def _switch_levels(fabric: "Fabric") -> list[int]:
+    """The level of each switch; without levels, one more than the links to the nearest switch that has hosts."""
+    if min(fabric.levels, default=0) > 0:
+        return fabric.levels
+    from scipy.sparse.csgraph import dijkstra
+
+    graph = fabric.graph(whole=True)
+    nearest = dijkstra(graph, unweighted=True, indices=range(fabric.hosts), min_only=True)
+    return [int(distance) for distance in nearest[fabric.hosts :]]
+
+
+def _diameter(fabric: "Fabric") -> tuple[int, bool]:
+    """Links between the hosts furthest apart, and whether every pair was looked at: in large fabrics some are."""
+    if fabric.hosts == 1:
+        return 0, True
+    if not fabric.is_switched:
+        return _longest(fabric.distances_from(list(range(fabric.hosts)), whole=True)[:, : fabric.hosts]), True
+    if fabric.rails > 1:
+        # Hosts with their adapters at the same switches are alike.
+        alike = {tuple(fabric.adapter_switches(host).tolist()): host for host in range(fabric.hosts)}
+        some = list(alike.values())[:: -(-len(alike) // _MOST_ALIKE)]
+        longest = max(_longest(lengths) for _, lengths in fabric.rail_lengths(some, None))
+        return 2 + longest, len(some) == len(alike)
+    leaves = sorted(set(fabric.leaf_of))
+    most = max(1, _MOST_STEPS // len(fabric.ends[0]))
+    sources = leaves[:: -(-len(leaves) // most)]
+    chunk = max(1, _MOST_DISTANCES // fabric.switches)
+    parts = (fabric.distances_from(sources[at : at + chunk]) for at in range(0, len(sources), chunk))
+    return 2 + max(_longest(part[:, leaves]) for part in parts), len(sources) == len(leaves)
+
+
+def _injection(fabric: "Fabric", hosts: NDArray[Any]) -> int:
+    return int(fabric.links["bandwidth"][numpy.isin(fabric.links["from_host"], hosts)].sum())
+
+
+def _flow(fabric: "Fabric", first: NDArray[Any], second: NDArray[Any], used: NDArray[numpy.bool_] | None = None) -> int:
+    """The greatest flow between two sets of hosts, over the links in ``used`` if it is given.
+
+    Capacities are counted in their greatest common divisor.
+    """
+    from scipy.sparse import coo_array, csr_array
+    from scipy.sparse.csgraph import maximum_flow
+
+    if not len(first):
+        return 0
+    unit = gcd(*fabric.links["bandwidth"].tolist())
+    capacity = fabric.links["bandwidth"] // unit
+    if used is not None:
+        capacity = numpy.where(used, capacity, 0)
+    source = fabric.hosts + fabric.switches
+    bound = int(capacity.sum())
+    # The solver counts in 32 bits. Without a large common divisor the flow is rounded down a little.
+    scale = max(1, -(-bound // (2**31 - 1)))
+    rows = numpy.concatenate([fabric.ends[0], numpy.full(len(first), source), second])
+    cols = numpy.concatenate([fabric.ends[1], first, numpy.full(len(second), source + 1)])
+    both = numpy.full(len(first) + len(second), bound // scale)
+    data = numpy.concatenate([capacity // scale, both]).astype(numpy.int32)
+    graph = csr_array(coo_array((data, (rows, cols)), shape=(source + 2, source + 2)))
+    return int(maximum_flow(graph, source, source + 1).flow_value) * unit * scale
+
+
+def _longest(distances: NDArray[numpy.float64]) -> int:
+    """The greatest of the distances that are finite: switches of different planes or subnets are not joined."""
+    return int(distances[numpy.isfinite(distances)].max(initial=0.0))
+
+
+class Fabric(Graph):
     """A read-only view of a fabric's graph."""
-
-    def __init__(self, core: _core.Fabric) -> None:
-        self._core = core
-
-    @classmethod
-    def build(cls, spec: Mapping[str, Any]) -> Self:
-        """Builds a fabric from its resolved specification; raises ``BuildError`` if that is not possible."""
-        return cls(_core.Fabric(json.dumps(spec)))
-
-    @property
-    def hosts(self) -> int:
-        """Number of hosts."""
-        return self._core.hosts
-
-    @property
-    def switches(self) -> int:
-        """Number of switches."""
-        return self._core.switches
-
-    @cached_property
-    def links(self) -> dict[str, NDArray[Any]]:
-        """The links' columns; ``from_host`` and ``to_host`` are -1 where a link ends at a switch, and the reverse."""
-        return columns(self._core.links())
-
-    @property
-    def classes(self) -> list[str]:
-        """The names of the links' classes, by the numbers in ``links``."""
-        return self._core.classes()
-
-    @cached_property
-    def plan(self) -> dict[str, Any]:
-        """Layout of the switches: ``kind`` is "free" (by levels only), "groups" or "grid", with its sizes."""
-        lanes: dict[str, Any] = json.loads(self._core.plan())
-        return lanes
-
-    @cached_property
-    def levels(self) -> list[int]:
-        """The level of each switch in a tree, 1 for leaves; 0 where the fabric has no levels."""
-        return self._core.levels()
-
-    @cached_property
-    def host_names(self) -> list[str]:
-        """The name of each host: as an imported fabric names it, else ``host0`` and so on."""
-        return self._core.host_names()
-
-    @cached_property
-    def switch_names(self) -> list[str]:
-        """The name of each switch: as an imported fabric names it, else by its place, as ``leaf0`` or ``spine0``."""
-        return self._core.switch_names()
-
-    def link_name(self, link: int) -> str:
-        """A link by its sending end: ``leaf4 port 7 to spine2``."""
-        begin, port, end = (self.links[key][link] for key in ("from_name", "from_port", "to_name"))
-        return f"{begin} port {port} to {end}"
-
-    @property
-    def rails(self) -> int:
-        """Maximum number of adapters of a host."""
-        return self._core.rails
-
-    @cached_property
-    def adapters_of_hosts(self) -> NDArray[numpy.int64]:
-        """Number of adapters of each host."""
-        return numpy.frombuffer(self._core.adapters(), "<u4").astype(numpy.int64)
-
-    def bandwidths_of_hosts(self, adapter: int | None = None) -> NDArray[numpy.float64]:
-        """Bandwidth of each host's adapters together, or of the one of this number, bits per second; 0 without one."""
-        rates, first = numpy.frombuffer(self._core.bandwidths(), "<u8").astype(float), self._first_adapters
-        if adapter is None:
-            return numpy.add.reduceat(rates, first)
-        has = self.adapters_of_hosts > adapter
-        return numpy.where(has, rates[numpy.where(has, first + adapter, 0)], 0.0)
-
-    def wires(self) -> tuple[float, float]:
-        """Mean bandwidth of the hosts' links, bits per second, and mean latency of all links, ps."""
-        return self._core.wires()
-
-    def host_numbers(self, hosts: "Host | Sequence[Host]") -> list[int]:
-        """The numbers of hosts given by number, name, Slurm's lists as ``"cn[001-016],login1"``, or lists of these.
-
-        Raises ``ScenarioError`` for hosts that the fabric does not have.
-        """
-        from fairlane.inputs.hosts import host_numbers, read_hosts
-
-        with refusing("hosts"):
-            return host_numbers(read_hosts(hosts), self.host_names)
-
-    def route(self, source: "Host", destination: "Host", rail: int = 0, to_rail: int | None = None) -> list[int]:
-        """The links from adapter ``rail`` of the source to adapter ``to_rail`` of the destination, in order.
-
-        By default ``to_rail`` is the adapter that ``rail`` is paired with. Hosts are given by number or by name.
-        """
-        begin, end = (host if isinstance(host, int) else self.host_numbers(host)[0] for host in (source, destination))
-        return self._core.route(begin, end, rail, to_rail)
-
-    def rail_pairs(self, source: int, destination: int) -> list[tuple[int, int]]:
-        """The adapters that messages between two hosts use: pairs of the sender's and the receiver's."""
-        return self._core.rail_pairs(source, destination)
-
-    def forwarding(self) -> NDArray[numpy.int64] | None:
-        """The port of each switch for each endpoint, 0 where no packets pass; None if it depends on their source.
-
-        Endpoints are the adapters, host by host. Shape: switches x endpoints.
-        """
-        table = self._core.forwarding()
-        return None if table is None else numpy.frombuffer(table, "<u4").astype(numpy.int64).reshape(self.switches, -1)
-
-    def loads(
-        self, hosts: Sequence[int], traffic: NDArray[numpy.float64], rails: Rails = None
-    ) -> NDArray[numpy.float64]:
-        """The load of every link if the rank at ``hosts[i]`` sends ``traffic[i, j]`` to that at ``hosts[j]``.
-
-        ``rails`` is the job's rail policy as the simulator takes it, by default round-robin.
-        """
-        return self._loads(hosts, traffic, rails)
-
-    def job_links(self, hosts: Sequence[int], rails: Rails = None) -> NDArray[numpy.bool_]:
-        """By link: whether messages between ranks at these hosts, or the answers to them, may take it."""
-        ranks = self.ranks_by_route(hosts, rails)
-        traffic = numpy.ones((len(ranks), len(ranks)))
-        used: NDArray[numpy.bool_] = self._loads(ranks, traffic, rails) > 0
-        return used | (self._loads(ranks, traffic, rails, answers=True) > 0)
-
-    def _loads(
-        self, hosts: Sequence[int], traffic: NDArray[numpy.float64], rails: Rails, *, answers: bool = False
-    ) -> NDArray[numpy.float64]:
-        weights = numpy.ascontiguousarray(traffic, dtype="<f8").tobytes()
-        loads = self._core.loads(list(hosts), weights, self._policy(hosts, rails), answers=answers)
-        return numpy.frombuffer(loads, dtype="<f8")
-
-    def ranks_by_route(self, hosts: Sequence[int], rails: Rails) -> list[int]:
-        """The hosts of ranks whose messages take all links that those of a job take: one of each host, or all ranks."""
-        by_rank = self.rails > 1 and rails is not None and rails["policy"] not in _WHATEVER_RANK
-        return list(hosts) if by_rank else list(dict.fromkeys(hosts))
-
-    def message_rails(self, hosts: Sequence[int], rails: Rails = None) -> Iterator[NDArray[numpy.int64]]:
-        """Adapters that messages between ranks at these hosts use, for each sender.
-
-        Rows: the receiver, the adapter of the sender's host, that of the receiver's. Messages within a host have none.
-        """
-        ranks, policy = list(hosts), self._policy(hosts, rails)
-        for sender in range(len(ranks)):
-            rails_of_messages = self._core.message_rails(ranks, sender, policy)
-            yield numpy.frombuffer(rails_of_messages, "<u4").astype(numpy.int64).reshape(-1, 3)
-
-    def check_rails(self, hosts: Sequence[int], rails: Mapping[str, Any]) -> None:
-        """Raises ``Problems`` if a host lacks an adapter that the rail policy of ranks at these hosts names."""
-        for key in ("only", "to"):
-            rail = rails.get(key)
-            lack = [] if rail is None else [host for host in hosts if self.adapters_of_hosts[host] <= rail]
-            if lack:
-                fewest = int(min(self.adapters_of_hosts[lack]))
-                names = shortened([self.host_names[host] for host in dict.fromkeys(lack)], 60)
-                message = f"{names} {'has' if len(set(lack)) == 1 else 'have'} no such adapter"
-                raise Problems(Problem(f"rails.{key}", message, rail, f"0 to {fewest - 1}" if fewest > 1 else "0"))
-
-    def _policy(self, hosts: Sequence[int], rails: Rails) -> str | None:
-        """A rail policy as JSON, or nothing if it is not known."""
-        if rails == ANY_RAILS:
-            return None
-        policy = dict(rails or _ROUND_ROBIN)
-        self.check_rails(hosts, policy)
-        return json.dumps(policy)
 
     @cached_property
     def _coverage(self) -> tuple[Coverage, NDArray[numpy.bool_]]:
@@ -221,104 +311,17 @@ class Fabric:
         """By link: whether it is on a route between two hosts."""
         return self._coverage[1]
 
-    @cached_property
-    def is_tree(self) -> bool:
-        """Whether its levels describe it as a tree: most cables join adjacent levels, most hosts are at level 1."""
-        return self._core.is_tree()
-
     @property
     def exceptions(self) -> tuple[str, ...]:
         """Hosts above level 1 and cables that do not join adjacent levels, if the fabric is a tree."""
         return tuple(exceptions(self)) if self.is_tree else ()
-
-    def required_virtual_lanes(self, virtual_lanes: int) -> list[tuple[int, int]]:
-        """Every pair of a virtual lane, below ``virtual_lanes``, and a virtual channel that it has."""
-        return self._core.required_virtual_lanes(virtual_lanes)
-
-    def round_trip(self, network: Mapping[str, Any], answer: int) -> int:
-        """The round trip of a full packet and an answer of ``answer`` bytes on the longest path without load, ps.
-
-        ``network`` has the network's parameters as the simulator takes them.
-        """
-        return self._core.round_trip(json.dumps(network), answer)
-
-    @cached_property
-    def leaf_of(self) -> Sequence[int]:
-        """The switch at each host's first link; -1 for a host joined to another host."""
-        return array("i", self._core.leaves())
-
-    def check_simulation(self, spec: Mapping[str, Any], programs: Sequence[_core.Program]) -> None:
-        """Raises ``BuildError`` if this specification, of this fabric, and these programs cannot be simulated."""
-        self._core.check_simulation(json.dumps(spec), list(programs))
-
-    def distances(self, hosts: Sequence[int], rails: Rails = None) -> NDArray[numpy.float64]:
-        """Links between the switches of every two ranks at these hosts, or between switchless hosts.
-
-        It is the number on a shortest path, and its mean over the adapters that messages from one to the other use.
-        """
-        if self.rails > 1 and self.is_switched:
-            return self._rail_distances(hosts, rails)
-        leaves = [self.leaf_of[host] for host in hosts]
-        if min(leaves, default=0) < 0:
-            return self.distances_from(list(hosts), whole=True)[:, list(hosts)]
-        distinct, place = numpy.unique(numpy.array(leaves, dtype=numpy.int64), return_inverse=True)
-        between = self.distances_from(distinct.tolist())[:, distinct]
-        return between[numpy.ix_(place, place)]
-
-    def _rail_distances(self, hosts: Sequence[int], rails: Rails) -> NDArray[numpy.float64]:
-        distances = numpy.zeros((len(hosts), len(hosts)))
-        for sender, (receivers, lengths) in enumerate(self.rail_lengths(hosts, rails)):
-            count = numpy.bincount(receivers, minlength=len(hosts))
-            distances[sender] = numpy.bincount(receivers, lengths, len(hosts)) / numpy.maximum(count, 1)
-        return distances
-
-    def rail_lengths(
-        self, hosts: Sequence[int], rails: Rails
-    ) -> Iterator[tuple[NDArray[numpy.int64], NDArray[numpy.float64]]]:
-        """For each sender the receivers of its messages, by adapter, and the links between their switches."""
-        first = self._first_adapters[list(hosts)]
-        distinct = numpy.unique(numpy.concatenate([self.adapter_switches(host) for host in dict.fromkeys(hosts)]))
-        place = numpy.zeros(self.switches, dtype=numpy.int64)
-        place[distinct] = numpy.arange(len(distinct))
-        between = self.distances_from(distinct.tolist())[:, distinct]
-        for sender, rows in enumerate(self.message_rails(hosts, rails)):
-            begin = place[self._switches[first[sender] + rows[:, 1]]]
-            end = place[self._switches[first[rows[:, 0]] + rows[:, 2]]]
-            yield rows[:, 0], between[begin, end]
-
-    def adapter_links(self, host: int) -> slice:
-        """The links that leave a host, one for each adapter."""
-        first = self._first_adapters[host]
-        return slice(first, first + self.adapters_of_hosts[host])
-
-    def adapter_switches(self, host: int) -> NDArray[numpy.int64]:
-        """The switch at each adapter of a host; -1 for one that is joined to another host."""
-        return self._switches[self.adapter_links(host)]
-
-    @cached_property
-    def _switches(self) -> NDArray[numpy.int64]:
-        """The switch at each adapter, host by host: links of hosts come first."""
-        switches: NDArray[numpy.int64] = self.links["to_switch"][: self.adapters_of_hosts.sum()].astype(numpy.int64)
-        return switches
-
-    @property
-    def is_switched(self) -> bool:
-        """Whether all adapters are joined to switches, none to another host."""
-        return bool(self._switches.min(initial=0) >= 0)
-
-    @cached_property
-    def _first_adapters(self) -> NDArray[numpy.int64]:
-        return numpy.cumsum(self.adapters_of_hosts) - self.adapters_of_hosts
 
     def plot(self, ax: "Axes | Sequence[Axes] | None" = None) -> Any:
         """Draws the fabric and returns the axes: one, or a list of two for a fabric of many groups.
 
         ``ax`` are axes to draw on, as many; without them there is a new figure, which notebooks show.
         """
-        from fairlane.plot import draw_new
-        from fairlane.plot.fabric import draw
-
-        return draw_new(self, "fabric", draw, ax)
+        return method("Fabric.plot")(self, ax)
 
     def __repr__(self) -> str:
         return f"<Fabric of {self._headline()}>"
@@ -336,36 +339,6 @@ class Fabric:
         ]
         headings = ("links", "role", "number", "bandwidth", "latency")
         return html_table(f"Fabric of {self._headline()}", headings, rows)
-
-    def _headline(self) -> str:
-        switches = plural(self.switches, "switch", "switches")
-        return f"{plural(self.hosts, 'host')}, {switches}, {plural(len(self.links['link']), 'link')}"
-
-    @cached_property
-    def ends(self) -> tuple[NDArray[numpy.int64], NDArray[numpy.int64]]:
-        """Both ends of each link as vertices: hosts first, then switches."""
-        ends = []
-        for side in ("from", "to"):
-            host, switch = self.links[f"{side}_host"], self.links[f"{side}_switch"]
-            ends.append(numpy.where(host >= 0, host, self.hosts + switch).astype(numpy.int64))
-        return ends[0], ends[1]
-
-    def graph(self, *, whole: bool) -> Any:
-        """A sparse matrix of the switches, by number, or of the ``whole`` fabric, hosts first."""
-        from scipy.sparse import csr_array
-
-        first = 0 if whole else self.hosts
-        keep = (self.ends[0] >= first) & (self.ends[1] >= first)
-        ends = (self.ends[0][keep] - first, self.ends[1][keep] - first)
-        size = self.hosts + self.switches - first
-        return csr_array((numpy.ones(len(ends[0])), ends), shape=(size, size))
-
-    def distances_from(self, sources: list[int], *, whole: bool = False) -> NDArray[numpy.float64]:
-        """Links from each of ``sources`` to every vertex of the graph."""
-        from scipy.sparse.csgraph import dijkstra
-
-        distances: NDArray[numpy.float64] = dijkstra(self.graph(whole=whole), unweighted=True, indices=sources)
-        return distances
 
     def describe(self) -> FabricDescription:
         """Counts, diameter and bisection."""

@@ -6,8 +6,8 @@ from typing import Any
 
 import polars as pl
 
-from fairlane.engine import Engine
-from fairlane.engine.tables import marks
+from fairlane.core.drive import Engine
+from fairlane.core.tables import marks
 from fairlane.gpcnet.plan import NetworkTest, Plan
 from fairlane.tasks.task import Answer, Stopwatch, digest_of
 

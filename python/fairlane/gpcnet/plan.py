@@ -12,7 +12,7 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from fairlane.engine.tables import PS
+from fairlane.core.tables import PS
 from fairlane.errors import BuildError, Problem, ScenarioError
 from fairlane.fabric.view import Fabric
 from fairlane.inputs.parameters import entries

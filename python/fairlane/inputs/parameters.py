@@ -9,10 +9,9 @@ property with ``x-parameters-of-file`` names a JSON file that holds others, rela
 import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
-from fairlane import _core
+from fairlane.core import bridge
 from fairlane.errors import Problem
 from fairlane.inputs.document import current_document
 from fairlane.inputs.files import NestingError, parse_json
@@ -48,15 +47,9 @@ class Entry:
     origin: str = BUILT_IN  # where it comes from: ``built-in``, a package with its version, or a file
 
 
-@cache
-def _tables() -> dict[str, list[dict[str, Any]]]:
-    tables: dict[str, list[dict[str, Any]]] = json.loads(_core.tables())
-    return tables
-
-
 def entries(table: str) -> dict[str, Entry]:
     """The entries of ``topology``, ``routing``, ``arbiter``, ``switch`` or ``transport`` by name."""
-    rows = _tables()[table]
+    rows = bridge.registries()[table]
     return {
         row["name"]: Entry(row["name"], row["summary"], row.get("schema") or {}, row.get("routing", "")) for row in rows
     }
@@ -65,7 +58,7 @@ def entries(table: str) -> dict[str, Entry]:
 def collectives() -> dict[str, dict[str, str]]:
     """Collective algorithms: name to summary, by kind."""
     kinds: dict[str, dict[str, str]] = {}
-    for row in _tables()["collective"]:
+    for row in bridge.registries()["collective"]:
         kinds.setdefault(row["kind"], {})[row["name"]] = row["summary"]
     return kinds
 

@@ -5,7 +5,7 @@
 
 from dataclasses import dataclass
 
-from fairlane import _core
+from fairlane.core import bridge
 from fairlane.pattern.traffic import KINDS, MOST_RANKS, Traffic, observe, program_of
 from fairlane.pattern.verdict import BULK, Communities, Evidence, Kind, Verdict, communities, evidence, grids, judge
 
@@ -40,7 +40,7 @@ class Pattern:
     """The evidence for the class; None if nothing is sent."""
 
 
-def analyse(program: _core.Program) -> Pattern:
+def analyse(program: bridge.Program) -> Pattern:
     """The pattern of a program that ends."""
     traffic = observe(program)
     verdict, shown = judge(traffic)

@@ -6,7 +6,6 @@ of the communication matrix. So the matrix is that of the messages which a simul
 algorithms among them.
 """
 
-import json
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,10 +13,10 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from fairlane import _core
-from fairlane.engine import Slice, drive
+from fairlane.core import bridge
+from fairlane.core.drive import Slice, drive
 from fairlane.errors import Problem, ScenarioError
-from fairlane.fabric.view import columns
+from fairlane.fabric.graph import columns
 from fairlane.workload.base import Workload
 from fairlane.workload.builder import JobScript
 from fairlane.workload.counting import counted
@@ -78,7 +77,7 @@ class Traffic:
         return float(self.bytes[1].sum() / self.total.sum()) if self.total.any() else 0.0
 
 
-def program_of(source: Workload | Trace, ranks: int, seed: int = 1, number: int = 0) -> _core.Program:
+def program_of(source: Workload | Trace, ranks: int, seed: int = 1, number: int = 0) -> bridge.Program:
     """A program for counting: one pass of a trace or a workload's distinct iterations, without compute time."""
     if isinstance(source, Trace):
         _check_recorded(source.describe(), source.message_scale)
@@ -92,14 +91,14 @@ def program_of(source: Workload | Trace, ranks: int, seed: int = 1, number: int 
     return source.program(script, 0)
 
 
-def observe(program: _core.Program) -> Traffic:
+def observe(program: bridge.Program) -> Traffic:
     """Runs a program that ends, and counts its messages. Raises ``ScenarioError`` or ``RunError`` if it cannot."""
     ranks = program.ranks
     _check_ranks(ranks)
     if ranks == 1:
         nothing = numpy.zeros((2, 1, 1), numpy.int64)
         return Traffic(nothing, nothing, {kind: {} for kind in KINDS})
-    simulation = _core.Simulation(json.dumps(_spec(ranks)), [program])
+    simulation = bridge.simulation(_spec(ranks), [program])
     drive(simulation, every=Slice(hops=_SLICE), progress=lambda engine: _check(engine.packet_hops // 2))
     return _counted(simulation, ranks)
 
@@ -155,7 +154,7 @@ def _fabric(ranks: int) -> dict[str, object]:
     return {"topology": "hyperx", "params": params, "routing": "dimension_order", "routing_params": {}}
 
 
-def _counted(simulation: _core.Simulation, ranks: int) -> Traffic:
+def _counted(simulation: bridge.Simulation, ranks: int) -> Traffic:
     sent, received = _departures(simulation, ranks)
     size, kind = sent["bytes"].astype(numpy.int64), sent["lane"].astype(numpy.int64) - 1
     first = sent["packet"] == 0
@@ -173,13 +172,13 @@ def _counted(simulation: _core.Simulation, ranks: int) -> Traffic:
     return Traffic(payload, messages, sizes)
 
 
-def _departures(simulation: _core.Simulation, ranks: int) -> tuple[dict[str, Ints], dict[str, Ints]]:
+def _departures(simulation: bridge.Simulation, ranks: int) -> tuple[dict[str, Ints], dict[str, Ints]]:
     """Payload packets as they left a rank, and the same ones in the same order as they left the switch.
 
     Both are sorted by name of the message, then as they went. Packets of a message go one after the other, and its name
     is used again only once it is gone: so they are adjacent, the first one first, and in the same order at both ends.
     """
-    links = columns(_core.Fabric(json.dumps(_fabric(ranks))).links())
+    links = columns(bridge.fabric(_fabric(ranks)).links())
     log = columns(simulation.table("departures"))
     ordered = []
     for end in ("from_host", "to_host"):

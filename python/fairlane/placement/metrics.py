@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import numpy
 
 if TYPE_CHECKING:
-    from fairlane.fabric.view import Fabric, Rails
+    from fairlane.fabric.graph import Rails
+    from fairlane.fabric.view import Fabric
 
 
 @dataclass(frozen=True)

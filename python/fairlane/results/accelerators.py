@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from fairlane.engine.tables import PS
+from fairlane.core.tables import PS
 from fairlane.results.schemas import RUN, types
 from fairlane.scenario import Resolved
 from fairlane.scenario.resolved import ResolvedJob

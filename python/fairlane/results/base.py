@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
+from fairlane.core.display import method
 from fairlane.errors import ResultsError
 
 if TYPE_CHECKING:
@@ -111,27 +112,19 @@ class Results:
         Raises ``ScenarioError`` if there is no such figure, or nothing to show in it, and
         ``ResultsError`` for more or fewer axes than panels.
         """
-        from fairlane.views.kinds import has_picture, plot
-
-        if ax is None and has_picture(self, figure):
-            return plot(self, figure)
-        from fairlane.plot import show
-
-        return show(self, figure, ax)
+        return method("Results.plot")(self, figure, ax)
 
     def draw(self) -> list[Path]:
         """Draws every figure that there are data for into the folder, and returns their paths.
 
         Raises ``ResultsError`` if there is no folder, or it cannot be written.
         """
-        from fairlane.views.kinds import draw
-
-        return draw([self])
+        paths: list[Path] = method("Results.draw")(self)
+        return paths
 
     def _repr_html_(self) -> str | None:
-        from fairlane.views.kinds import has_picture, html_of
-
-        return html_of(self) if has_picture(self) else None
+        html: str | None = method("Results.html")(self)
+        return html
 
     def headline(self) -> str:
         """A one-line description."""

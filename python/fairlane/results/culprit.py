@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from fairlane.engine.tables import PS, Work
+from fairlane.core.tables import PS, Work
 from fairlane.results.derive import JobLabel, interval
 from fairlane.results.milestones import common, milestones
 from fairlane.results.milestones import lost_time as lost

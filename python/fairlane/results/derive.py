@@ -15,7 +15,7 @@ from typing import Any
 
 import polars as pl
 
-from fairlane.engine.tables import PS, EngineTables, Work
+from fairlane.core.tables import PS, EngineTables, Work
 from fairlane.results.latency import KEY, QUANTILES, Latency, summarize
 from fairlane.results.milestones import common, enough, milestones
 from fairlane.results.schemas import RUN, types

@@ -21,8 +21,8 @@ import numpy
 import polars as pl
 from numpy.typing import NDArray
 
-from fairlane.engine import Engine
-from fairlane.engine.tables import frame
+from fairlane.core.drive import Engine
+from fairlane.core.tables import frame
 from fairlane.results.schemas import ON_DEMAND, types
 from fairlane.statistics import FEWEST, Estimate, quantile, ratio_change
 

@@ -23,7 +23,7 @@ from typing import Any, Self
 import numpy as np
 import polars as pl
 
-from fairlane.engine.tables import PS, Work
+from fairlane.core.tables import PS, Work
 from fairlane.statistics import Estimate, differences, mean, ratio_change
 
 FEW_ITERATIONS = 10

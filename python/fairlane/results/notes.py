@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from fairlane.engine.tables import PS
+from fairlane.core.tables import PS
 from fairlane.results.milestones import FEW_ITERATIONS
 from fairlane.results.run import Run
 from fairlane.wording import listed, percent, plural, seconds, significant, some, time_unit

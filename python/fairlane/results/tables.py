@@ -1,6 +1,5 @@
 """The tables of a run, from what a simulation has measured and the scenario that it simulates."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -8,8 +7,9 @@ from typing import Any, Self
 
 import polars as pl
 
-from fairlane.engine import Engine
-from fairlane.engine.tables import EngineTables, Work, frame, marks
+from fairlane.core import bridge
+from fairlane.core.drive import Engine
+from fairlane.core.tables import EngineTables, Work, frame, marks
 from fairlane.power import power
 from fairlane.results import accelerators, derive
 from fairlane.results.culprit import LeftOut, lost_time
@@ -57,9 +57,7 @@ class Links:
     @cached_property
     def table(self) -> pl.DataFrame:
         """One row per link, as in the table ``ports``."""
-        from fairlane import _core
-
-        built = _core.Fabric(json.dumps(self._fabric))
+        built = bridge.fabric(self._fabric)
         return derive.links(frame(built.links()), built.classes())
 
     @cached_property

@@ -19,9 +19,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from fairlane.engine import Engine
-from fairlane.engine.tables import PS, frame, marks, timed
-from fairlane.fabric.view import Fabric, columns
+from fairlane.core.drive import Engine
+from fairlane.core.tables import PS, frame, marks, timed
+from fairlane.fabric.graph import columns
+from fairlane.fabric.view import Fabric
 
 if TYPE_CHECKING:
     from fairlane.scenario import Resolved

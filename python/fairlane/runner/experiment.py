@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from fairlane.engine import Engine, Slice, Watcher, drive
-from fairlane.engine.tables import Work, frame
+from fairlane.core.drive import Engine, Slice, Watcher, drive
+from fairlane.core.tables import Work, frame
 from fairlane.errors import Problem, RunError, ScenarioError
 from fairlane.results.culprit import LeftOut
 from fairlane.results.latency import LatencyBatches

@@ -15,8 +15,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairlane.engine import Engine
-from fairlane.engine.tables import PS
+from fairlane.core.drive import Engine
+from fairlane.core.tables import PS
 from fairlane.results.live import History, Jobs, LiveFolder, Progress, State
 from fairlane.results.tables import Links
 from fairlane.runner.live_tables import Snapshot, busiest, jobs_so_far, matrix_so_far

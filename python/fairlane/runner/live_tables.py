@@ -11,9 +11,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fairlane.engine import Engine, RawTable
-from fairlane.engine.tables import PS
-from fairlane.fabric.view import columns
+from fairlane.core.bridge import RawTable
+from fairlane.core.drive import Engine
+from fairlane.core.tables import PS
+from fairlane.fabric.graph import columns
 from fairlane.results.live import BusyLinks, Jobs, Matrix
 from fairlane.results.tables import Links
 

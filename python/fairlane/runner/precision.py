@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from fairlane.engine.tables import Work
+from fairlane.core.tables import Work
 from fairlane.results.milestones import Milestones, common, milestones
 from fairlane.statistics import Estimate
 from fairlane.wording import fine_percent, listed, percent, plural, seconds

@@ -9,7 +9,7 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from fairlane.engine import Engine
+from fairlane.core.drive import Engine
 from fairlane.wording import plural, seconds, significant, time_unit
 
 FIRST_LINE_S = 2.0  # wall time before the first line, s: what is done by then needs none

@@ -7,8 +7,8 @@ from typing import Any, Self
 
 import polars as pl
 
-from fairlane import _core
-from fairlane.engine.tables import frame
+from fairlane.core import bridge
+from fairlane.core.tables import frame
 from fairlane.errors import Problem, ScenarioError
 from fairlane.results.latency import Latency
 from fairlane.saturation.plan import Plan
@@ -122,7 +122,7 @@ class _State:
     latency: Latency
 
     @classmethod
-    def of(cls, engine: _core.Simulation, jobs: pl.Series) -> Self:
+    def of(cls, engine: bridge.Simulation, jobs: pl.Series) -> Self:
         """The state of an engine; ``jobs`` are the open-loop ones."""
         among = pl.col("job").is_in(jobs.implode())
         ranks = frame(engine.table("ranks")).filter(among)

@@ -5,25 +5,18 @@ same mix.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
+from typing import Annotated, Any, Self
 
 import numpy
 from pydantic import Field, PrivateAttr, model_validator
 
-from fairlane.errors import Problem
-from fairlane.fabric.view import Fabric
 from fairlane.inputs.distribution import Distribution, DurationDistribution, NumberDistribution, distribution
-from fairlane.inputs.problems import Problems, under, validated
+from fairlane.inputs.problems import under, validated
 from fairlane.inputs.table import Table
 from fairlane.scenario.models import Job, Placement, PlacementField
 from fairlane.seeds import LARGEST_SEED, Purpose, stream
 from fairlane.units import DURATION
 from fairlane.workload import WORKLOADS, Workload
-
-if TYPE_CHECKING:
-    from fairlane.scenario.scenario import Scenario
-
-_Scenario = TypeVar("_Scenario", bound="Scenario")
 
 
 class BackgroundJobs(Table):
@@ -122,26 +115,3 @@ class Background(Table):
             times["stop"] = DURATION.format(max(1, round(max(0.0, start)) + 1, round(start + stay)))
         table = {"name": name, "ranks": fits, "ranks_per_host": self.ranks_per_host}
         return Job.model_validate({**table, "workload": workload, "placement": self.placement, **times}).drawn()
-
-
-def with_background(scenario: _Scenario) -> _Scenario:
-    """The same with the background's jobs among its own, and no table that draws them.
-
-    Raises ``Problems`` if the mix does not fit.
-    """
-    from fairlane.scenario.placing import fixed_hosts
-    from fairlane.scenario.resolve import building, copies
-
-    if scenario.background is None:
-        return scenario
-    with scenario.reading():
-        jobs = list(copies(scenario))
-        fabric = building(lambda: Fabric.build(scenario.fabric.spec))
-        servers = set().union(*(fixed_hosts(job, fabric) for job in jobs))
-        taken = sum(job.hosts_needed for job in jobs) + len(servers)
-        drawn = list(scenario.background.draw(max(0, fabric.hosts - taken), scenario.seed))
-    names = {job.name for job in jobs}
-    double = next((job.name for job in drawn if job.name in names), None)
-    if double is not None:
-        raise Problems(Problem("jobs", "duplicate job name: a background job has it", double, "another name"))
-    return scenario.model_copy(update={"jobs": [*scenario.jobs, *drawn], "background": None})

@@ -18,10 +18,11 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
 
-from fairlane import _core
-from fairlane.engine import End, Iterations, Slice, drive
+from fairlane.core import bridge
+from fairlane.core.drive import End, Slice, drive
+from fairlane.core.tables import Iterations
 from fairlane.errors import ScenarioError
-from fairlane.fabric.view import columns
+from fairlane.fabric.graph import columns
 from fairlane.inputs.files import load_sealed, save_sealed
 from fairlane.workload.base import Workload
 from fairlane.workload.builder import JobScript
@@ -124,7 +125,7 @@ def _cache_file(workload: Workload, script: JobScript, alone: "Resolved") -> Pat
         "workload": [type(workload).__qualname__, workload.parameters()],
         "parts": workload.parts(script).tolist(),
         "key": script.key,
-        "simulator": _stamp(_core.__file__ or ""),
+        "simulator": _stamp(bridge.LIBRARY),
         "code": [_stamp(__file__), _code_of(workload)],
     }
     digest = sha256(json.dumps(key, sort_keys=True, default=str).encode()).hexdigest()

@@ -14,12 +14,12 @@ from fairlane.wording import plural
 if TYPE_CHECKING:
     from fairlane.inputs.hosts import Host
     from fairlane.scenario.models import Job, Placement, Qos
-    from fairlane.scenario.scenario import Scenario
+    from fairlane.scenario.tables import ScenarioTables
 
 WITH_STRATEGY = {"strategy", "lanes", "lossy", "trim_vl"}  # keys of ``qos`` that are allowed together with a strategy
 
 
-def check(scenario: "Scenario") -> Iterator[Problem]:
+def check(scenario: "ScenarioTables") -> Iterator[Problem]:
     """Every contradiction between the keys of a scenario, before anything is built."""
     if scenario.until is not None and scenario.duration != scenario.until.at_most:
         message = "the table until says when the run ends"
@@ -36,7 +36,7 @@ def check(scenario: "Scenario") -> Iterator[Problem]:
     yield from _caps(scenario)
 
 
-def late(scenario: "Scenario", end: int, step: int = 1) -> Iterator[Problem]:
+def late(scenario: "ScenarioTables", end: int, step: int = 1) -> Iterator[Problem]:
     """Errors for jobs that start after the end of the run, ``end``, ps.
 
     Jobs can begin at multiples of ``step`` only. Background jobs are skipped: their times are drawn.
@@ -49,7 +49,7 @@ def late(scenario: "Scenario", end: int, step: int = 1) -> Iterator[Problem]:
             yield Problem(f"jobs[{at}].start", message, DURATION.format(job.start), allowed)
 
 
-def _names(scenario: "Scenario") -> Iterator[Problem]:
+def _names(scenario: "ScenarioTables") -> Iterator[Problem]:
     seen: set[str] = set()
     for at, job in enumerate(scenario.jobs):
         for name in job.names():
@@ -58,7 +58,7 @@ def _names(scenario: "Scenario") -> Iterator[Problem]:
             seen.add(name)
 
 
-def _observed(scenario: "Scenario") -> Iterator[Problem]:
+def _observed(scenario: "ScenarioTables") -> Iterator[Problem]:
     names = [name for job in scenario.jobs for name in job.names()]
     observe = scenario.observe
     named = [(f"observe.iterations[{at}]", name) for at, name in enumerate(observe.iterations)]
@@ -69,7 +69,7 @@ def _observed(scenario: "Scenario") -> Iterator[Problem]:
             yield Problem.unknown(key, "job", name, names, name)
 
 
-def _set_twice(scenario: "Scenario") -> Iterator[Problem]:
+def _set_twice(scenario: "ScenarioTables") -> Iterator[Problem]:
     """Keys that the QoS strategy sets, too."""
     name = scenario.qos.strategy
     if name is None:
@@ -89,7 +89,7 @@ def _set_twice(scenario: "Scenario") -> Iterator[Problem]:
         yield Problem(key, f"is set by the QoS strategy {name}", allowed="either this key or qos.strategy")
 
 
-def levels_in_use(scenario: "Scenario") -> dict[int, str]:
+def levels_in_use(scenario: "ScenarioTables") -> dict[int, str]:
     """The service levels that the scenario mentions, each with the first key that does."""
     levels = {scenario.qos.default: "qos.default"}
     for kind, level in scenario.qos.kinds:
@@ -113,13 +113,13 @@ def lanes_of_levels(qos: "Qos", in_use: Iterable[int]) -> list[int]:
     return qos.sl2vl or list(range(qos.service_levels or max(in_use) + 1))
 
 
-def sl2vl(scenario: "Scenario") -> list[int]:
+def sl2vl(scenario: "ScenarioTables") -> list[int]:
     """The virtual lane of each of the sixteen service levels; levels without one of their own take lane 0."""
     given = lanes_of_levels(scenario.qos, levels_in_use(scenario))
     return [*given, *[0] * (MAX_LEVELS - len(given))]
 
 
-def lossy_lanes(scenario: "Scenario") -> dict[str, Any]:
+def lossy_lanes(scenario: "ScenarioTables") -> dict[str, Any]:
     """Lossy virtual lanes and that of headers, as the simulator takes them; empty without lossy lanes."""
     lossy, trim_vl = scenario.qos.lossy, scenario.qos.trim_vl
     if lossy is True:
@@ -127,7 +127,7 @@ def lossy_lanes(scenario: "Scenario") -> dict[str, Any]:
     return {key: value for key, value in (("lossy", lossy or None), ("trim_vl", trim_vl)) if value is not None}
 
 
-def _lanes(scenario: "Scenario") -> Iterator[Problem]:
+def _lanes(scenario: "ScenarioTables") -> Iterator[Problem]:
     qos, lanes = scenario.qos, scenario.qos.lanes
     if qos.sl2vl and qos.service_levels and len(qos.sl2vl) < qos.service_levels:
         yield Problem("qos.sl2vl", f"has {len(qos.sl2vl)} lanes for {qos.service_levels} service levels", qos.sl2vl)
@@ -142,7 +142,7 @@ def _lanes(scenario: "Scenario") -> Iterator[Problem]:
         yield Problem("qos.lanes", message, lanes, f"at least {max(mapped) + 1}")
 
 
-def _rails(scenario: "Scenario") -> Iterator[Problem]:
+def _rails(scenario: "ScenarioTables") -> Iterator[Problem]:
     rails = scenario.fabric.rails
     if rails is None and scenario.fabric.topology == "imported":
         return  # the number of adapters is known after the fabric is built
@@ -155,7 +155,7 @@ def _rails(scenario: "Scenario") -> Iterator[Problem]:
                 yield Problem(f"jobs[{at}].rails.{key}", "the fabric has no such rail", rail, allowed)
 
 
-def _caps(scenario: "Scenario") -> Iterator[Problem]:
+def _caps(scenario: "ScenarioTables") -> Iterator[Problem]:
     for at, job in enumerate(scenario.jobs):
         if job.power_cap is None:
             continue
@@ -166,7 +166,7 @@ def _caps(scenario: "Scenario") -> Iterator[Problem]:
             yield problem.under(f"jobs[{at}].power_cap")
 
 
-def listed_twice(scenario: "Scenario", named: "Callable[[Placement], Iterable[Host]]") -> Iterator[Problem]:
+def listed_twice(scenario: "ScenarioTables", named: "Callable[[Placement], Iterable[Host]]") -> Iterator[Problem]:
     """Hosts that are listed for two jobs at one time, or twice for one; ``named`` says which a placement lists."""
     owners: dict[Host, list[tuple[str, list[Job], bool]]] = defaultdict(list)
     without = [job for job in scenario.jobs if job.placement is None]

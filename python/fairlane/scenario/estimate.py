@@ -5,28 +5,27 @@ refused, and the largest parts are named. Time is a number of packet-hops times 
 ``docs/performance.md`` for how near they come.
 """
 
-import json
 import os
 import resource
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairlane import _core
+from fairlane.core import bridge
 from fairlane.errors import Problem
 from fairlane.inputs.problems import Problems
+from fairlane.scenario.resolved import BASE, Estimate, Part
 from fairlane.scenario.traffic import Load, MeanPath, load_of, recorded_load
+from fairlane.wording import bytes_text
 from fairlane.workload.counting import Counted, counted
 
 if TYPE_CHECKING:
     from fairlane.scenario.resolved import ResolvedJob
-    from fairlane.scenario.scenario import Scenario
+    from fairlane.scenario.tables import ScenarioTables
 
 _GROUPS = Path("/sys/fs/cgroup")
-BASE = 200 * 2**20  # bytes of Python with the libraries that a run loads
 DRAW = 24  # bytes of a random number that makes a compute time, while it is drawn
 MESSAGES_AT_ONCE = 64  # messages of a rank that are in flight at the same time, at most
 PER_LINK, PER_OPERATION, PER_RANK = 4e-6, 1.2e-6, 4e-5
@@ -49,37 +48,7 @@ HOP = {"output_queued": (90, 180), "input_queued": (450, 1350)}
 """Nanoseconds of a packet-hop on small and on large fabrics, by architecture of the switches."""
 
 
-@dataclass(frozen=True)
-class Part:
-    """Memory and time of a key of the scenario."""
-
-    key: str
-    what: str  # what makes it so large, as "4,096 ranks"
-    bytes: float
-
-    def __str__(self) -> str:
-        return f"{self.key}: {bytes_text(self.bytes)} ({self.what})"
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """Memory and time of a run of the scenario."""
-
-    parts: tuple[Part, ...]  # what depends on the scenario, the largest first
-    packet_hops: float  # of the co-run; isolated runs are not included
-    seconds: float  # time on one core, jobs alone and tables included
-    simulation_s: float = 0.0  # of this the co-run
-
-    @property
-    def memory(self) -> float:
-        """Largest memory, bytes."""
-        return BASE + sum(part.bytes for part in self.parts)
-
-    def __str__(self) -> str:
-        return f"about {bytes_text(self.memory)} of memory, {seconds_text(self.seconds)} on one core"
-
-
-def within_memory(parts: Sequence[Part], scenario: "Scenario") -> None:
+def within_memory(parts: Sequence[Part], scenario: "ScenarioTables") -> None:
     """Raises ``Problems`` if these parts take more memory than there may be."""
     needed, most = BASE + sum(part.bytes for part in parts), scenario.memory or machine_memory()
     if needed <= most:
@@ -100,10 +69,10 @@ def fabric_parts(fabric: Mapping[str, Any], lanes: int, architecture: str, engin
     By default one is built as a check before, and at the end an isolated run is simulated beside the co-run.
     Raises ``BuildError`` if it cannot be built.
     """
-    _, switches, links = _core.fabric_size(json.dumps(fabric))
+    _, switches, links = bridge.fabric_size(fabric)
     engines = min(2, machine_cores()) if engines is None else engines
     adaptive = fabric["routing"] not in _FIXED
-    port, _, _ = _core.footprint(lanes, adaptive)
+    port, _, _ = bridge.footprint(lanes, adaptive)
     if architecture == "input_queued":
         port += CROSSBAR_PORT + CROSSBAR_LANE * lanes
     paths = PATH_TO_LEAF * min(switches, links // 2) * switches / 2 if fabric["routing"] in ("up_down", "tables") else 0
@@ -113,8 +82,8 @@ def fabric_parts(fabric: Mapping[str, Any], lanes: int, architecture: str, engin
     return [Part("fabric", amount, total)]
 
 
-def estimate(scenario: "Scenario", jobs: Sequence["ResolvedJob"], path: MeanPath) -> Estimate:
-    """Estimate a scenario whose jobs have not been placed."""
+def estimate(scenario: "ScenarioTables", jobs: Sequence["ResolvedJob"], path: MeanPath) -> Estimate:
+    """What the scenario takes, whose jobs have not been placed."""
     lanes = len(path.lanes)
     architecture = scenario.network.switch.name
     # Until results are precise enough, the co-run and every other run are kept.
@@ -171,7 +140,7 @@ class _Table:
         return self._program
 
     def parts(self, lanes: int) -> Iterator[Part]:
-        _, rank, operation = _core.footprint(lanes, False)
+        _, rank, operation = bridge.footprint(lanes, False)
         at_once = min(self.messages, MESSAGES_AT_ONCE * self.ranks)
         yield Part(f"{self.key}.ranks", f"{self.ranks:,} ranks", self.ranks * (rank + RANK))
         yield Part(
@@ -197,7 +166,7 @@ def packet_hop_time(links: int, architecture: str) -> float:
 
 
 def _tables(
-    scenario: "Scenario", path: MeanPath, jobs: Sequence["ResolvedJob"], loads: Mapping[str, Load]
+    scenario: "ScenarioTables", path: MeanPath, jobs: Sequence["ResolvedJob"], loads: Mapping[str, Load]
 ) -> Iterator[Part]:
     observe, hops = scenario.observe, sum(load.packet_hops for load in loads.values())
     yield Part("jobs", f"{len(jobs):,} jobs, each with each", 40.0 * len(jobs) ** 2)
@@ -277,27 +246,3 @@ def _groups(controller: str) -> Iterator[tuple[Path, bool]]:
         while group == root or root in group.parents:
             yield group, v1
             group = group.parent
-
-
-def bytes_text(amount: float) -> str:
-    """As "1.2 GiB"."""
-    units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]
-    while amount >= 1000 and len(units) > 1:
-        amount /= 1024
-        units.pop(0)
-    return f"{_two_digits(amount)} {units[0]}"
-
-
-def seconds_text(seconds: float) -> str:
-    """As "3 min": two digits, for it is an estimate."""
-    if seconds < 1:
-        return "less than a second"
-    for unit, size in (("s", 60), ("min", 60), ("h", 24), ("days", 365)):
-        if seconds < 1.5 * size:
-            return f"{_two_digits(seconds)} {unit}"
-        seconds /= size
-    return f"{_two_digits(seconds)} years"
-
-
-def _two_digits(number: float) -> str:
-    return f"{number:.1f}" if number < 10 else f"{float(f'{number:.2g}'):,.0f}"

@@ -1,12 +1,12 @@
 """The hosts of a scenario's jobs: which hosts each gets, and the host of each rank."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import accumulate
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from fairlane.placement import LIST, Communication, PlacementPolicy, Request, fi
 from fairlane.placement.mapping import Linear, Slots, mapped
 from fairlane.scenario.checks import listed_twice
 from fairlane.scenario.models import Stay
-from fairlane.scenario.rails import rails_of
+from fairlane.scenario.rails import RailPolicy
 from fairlane.scenario.resolved import ResolvedJob
 from fairlane.seeds import Purpose, stream
 from fairlane.wording import plural
@@ -28,10 +28,10 @@ from fairlane.wording import plural
 if TYPE_CHECKING:
     from fairlane.pattern import Traffic
     from fairlane.scenario.models import Placement
-    from fairlane.scenario.scenario import Scenario
+    from fairlane.scenario.tables import ScenarioTables
 
 
-def place(scenario: "Scenario", fabric: Fabric, jobs: Sequence[ResolvedJob]) -> list[ResolvedJob]:
+def place(scenario: "ScenarioTables", fabric: Fabric, jobs: Sequence[ResolvedJob]) -> list[ResolvedJob]:
     """The jobs with the host of each rank.
 
     No other job gets a host that a table lists, or that a job has, while that job is there, unless the placements of
@@ -95,7 +95,7 @@ def _key(job: ResolvedJob) -> str:
     return f"{job.key}.placement" if job.table.placement else "placement"
 
 
-def _named(scenario: "Scenario", fabric: Fabric) -> dict[int, list[int]]:
+def _named(scenario: "ScenarioTables", fabric: Fabric) -> dict[int, list[int]]:
     """The hosts that placement tables list or choose from, by the identity of the table; those of ``among`` ascend."""
     tables = {id(table): (key, table) for key, table in _tables(scenario)}
     listed: dict[int, list[int]] = {}
@@ -120,7 +120,7 @@ def _named(scenario: "Scenario", fabric: Fabric) -> dict[int, list[int]]:
     return listed
 
 
-def _tables(scenario: "Scenario") -> Iterator[tuple[str, "Placement"]]:
+def _tables(scenario: "ScenarioTables") -> Iterator[tuple[str, "Placement"]]:
     """Every placement table with its key."""
     yield "placement", scenario.placement
     for at, job in enumerate(scenario.jobs):
@@ -170,7 +170,7 @@ def _check(fabric: Fabric, jobs: Sequence[ResolvedJob]) -> None:
 
 
 def _allocate(
-    scenario: "Scenario", fabric: Fabric, jobs: Sequence[ResolvedJob], pool: Sequence[int]
+    scenario: "ScenarioTables", fabric: Fabric, jobs: Sequence[ResolvedJob], pool: Sequence[int]
 ) -> list[list[int]]:
     """The hosts of jobs of one placement table, among those of the pool."""
     table = jobs[0].placement
@@ -223,7 +223,7 @@ def _asked(
     return given
 
 
-def _communication(scenario: "Scenario", job: ResolvedJob) -> Communication:
+def _communication(scenario: "ScenarioTables", job: ResolvedJob) -> Communication:
     """The job's communication pattern; its local unit is counted in hosts."""
     from fairlane.pattern import judge
 
@@ -231,14 +231,14 @@ def _communication(scenario: "Scenario", job: ResolvedJob) -> Communication:
     return Communication(verdict.kind, verdict.unit and hosts_needed(verdict.unit, job.ranks_per_host))
 
 
-def _traffic(scenario: "Scenario", job: ResolvedJob) -> "Traffic":
+def _traffic(scenario: "ScenarioTables", job: ResolvedJob) -> "Traffic":
     from fairlane.pattern import observe, program_of
 
     return observe(program_of(job.table.source, job.ranks, scenario.seed, job.number))
 
 
 def _mapped(
-    scenario: "Scenario", fabric: Fabric, job: ResolvedJob, hosts: Sequence[int], fixed: Sequence[int]
+    scenario: "ScenarioTables", fabric: Fabric, job: ResolvedJob, hosts: Sequence[int], fixed: Sequence[int]
 ) -> tuple[int, ...]:
     places = [*fill(hosts, job.placed_ranks, job.ranks_per_host), *fixed]
 
@@ -249,3 +249,27 @@ def _mapped(
         return _traffic(scenario, job).total.astype(numpy.float64)
 
     return tuple(mapped(job.placement.mapping, Slots(places, distances, traffic)))
+
+
+def rails_of(scenario: "ScenarioTables", job: "ResolvedJob", fabric: "Fabric") -> dict[str, Any] | None:
+    """The rail policy of a job that has hosts, as the simulator takes it; None for the usual one."""
+    if job.table.rails is None:
+        several = job.nccl is not None and max(int(fabric.adapters_of_hosts[host]) for host in job.hosts) > 1
+        if not several:
+            return None
+    rng = stream(scenario.seed, Purpose.RAILS, job.number)
+    adapters = {host: int(fabric.adapters_of_hosts[host]) for host in job.hosts}
+    policy = (job.table.rails or RailPolicy(policy="by_rank")).spec(job.hosts, adapters, rng)
+    with under(job.key):
+        fabric.check_rails(job.hosts, policy)
+    return policy
+
+
+def rail_notes(name: str, policy: RailPolicy | None, adapters: Mapping[int, int]) -> Iterator[str]:
+    """What a user should know of a job whose hosts differ in their number of ``adapters``."""
+    fewest, most = min(adapters.values()), max(adapters.values())
+    if fewest < most and not (policy and policy.policy == "only"):
+        yield (
+            f"the hosts of job {name!r} have {fewest} to {most} adapters: "
+            "an adapter of a host with fewer serves several rails of the others"
+        )

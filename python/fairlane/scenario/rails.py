@@ -1,23 +1,19 @@
 """Adapters of its hosts that the messages of a job use."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from fairlane.errors import Problem
-from fairlane.inputs.problems import Problems, under
+from fairlane.inputs.problems import Problems
 from fairlane.inputs.table import Table
-from fairlane.seeds import Purpose, stream
 from fairlane.units import Size, Written
 
 if TYPE_CHECKING:
     import numpy
 
-    from fairlane.fabric.view import Fabric
-    from fairlane.scenario.resolved import ResolvedJob
-    from fairlane.scenario.scenario import Scenario
 
 MOST_ADAPTERS = 255
 """Adapters of a host of an imported fabric that can be told apart."""
@@ -66,30 +62,6 @@ class RailPolicy(Table):
             "by_rank": lambda: {"ranks": _assigned(hosts, adapters)},
         }
         return {"policy": self.policy, **extra.get(self.policy, dict)()}
-
-
-def rails_of(scenario: "Scenario", job: "ResolvedJob", fabric: "Fabric") -> dict[str, Any] | None:
-    """The rail policy of a job that has hosts, as the simulator takes it; None for the usual one."""
-    if job.table.rails is None:
-        several = job.nccl is not None and max(int(fabric.adapters_of_hosts[host]) for host in job.hosts) > 1
-        if not several:
-            return None
-    rng = stream(scenario.seed, Purpose.RAILS, job.number)
-    adapters = {host: int(fabric.adapters_of_hosts[host]) for host in job.hosts}
-    policy = (job.table.rails or RailPolicy(policy="by_rank")).spec(job.hosts, adapters, rng)
-    with under(job.key):
-        fabric.check_rails(job.hosts, policy)
-    return policy
-
-
-def rail_notes(name: str, policy: RailPolicy | None, adapters: Mapping[int, int]) -> Iterator[str]:
-    """Yield notes on a job whose hosts differ in their number of ``adapters``."""
-    fewest, most = min(adapters.values()), max(adapters.values())
-    if fewest < most and not (policy and policy.policy == "only"):
-        yield (
-            f"the hosts of job {name!r} have {fewest} to {most} adapters: "
-            "an adapter of a host with fewer serves several rails of the others"
-        )
 
 
 def _assigned(

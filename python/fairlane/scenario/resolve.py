@@ -8,7 +8,7 @@ from dataclasses import replace
 from threading import Event
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from fairlane import _core
+from fairlane.core import bridge
 from fairlane.errors import BuildError, Problem, RunError
 from fairlane.fabric.congestion import mixed_speeds, slow_links
 from fairlane.fabric.view import Fabric
@@ -16,13 +16,11 @@ from fairlane.inputs.problems import Problems, under, validated
 from fairlane.inputs.registry import blamed
 from fairlane.power import Pace, job_power
 from fairlane.qos import Expansion, JobShare
-from fairlane.scenario.background import with_background
 from fairlane.scenario.calibrate import CalibrationError, calibrate
 from fairlane.scenario.checks import WITH_STRATEGY, lossy_lanes, sl2vl
 from fairlane.scenario.classes import class_specs, jobs_of, with_communicators
 from fairlane.scenario.estimate import estimate, fabric_parts, within_memory
-from fairlane.scenario.placing import place
-from fairlane.scenario.rails import rail_notes, rails_of
+from fairlane.scenario.placing import fixed_hosts, place, rail_notes, rails_of
 from fairlane.scenario.remarks import memory_notes, network_notes
 from fairlane.scenario.resolved import Resolved, ResolvedJob, injection_of
 from fairlane.scenario.traffic import MeanPath
@@ -33,14 +31,15 @@ from fairlane.workload.trace import Trace
 
 if TYPE_CHECKING:
     from fairlane.scenario.models import Job, Qos
-    from fairlane.scenario.scenario import Scenario
+    from fairlane.scenario.tables import ScenarioTables
 
 _T = TypeVar("_T")
+_Scenario = TypeVar("_Scenario", bound="ScenarioTables")
 
 _POLL_S = 0.1  # how often it is checked for Ctrl-C, s
 
 
-def resolve(scenario: "Scenario") -> Resolved:
+def resolve(scenario: "ScenarioTables") -> Resolved:
     """Decides everything; raises ``Problems`` with what cannot be built."""
     scenario = _expanded(scenario)
     # Everything but the programs is checked first, because calibrating compute times takes long.
@@ -63,25 +62,25 @@ def resolve(scenario: "Scenario") -> Resolved:
     return replace(resolved, jobs=programmed)
 
 
-def decide(scenario: "Scenario") -> Resolved:
+def decide(scenario: "ScenarioTables") -> Resolved:
     """Hosts, lanes and arbiter, checked with jobs that do nothing; raises ``Problems``."""
     return _decide(_expanded(scenario))
 
 
-def _expanded(scenario: "Scenario") -> "Scenario":
+def _expanded(scenario: "ScenarioTables") -> "ScenarioTables":
     """The same with the jobs of its background, if there is memory for its fabric."""
     fabric, switches = scenario.fabric.spec, scenario.network.switch.name
     within_memory(building(lambda: fabric_parts(fabric, len(set(sl2vl(scenario)) or {0}), switches)), scenario)
     return with_background(scenario)
 
 
-def without_strategy(scenario: "Scenario") -> "Scenario":
+def without_strategy(scenario: "ScenarioTables") -> "ScenarioTables":
     """The same with the service levels and lanes that its strategy stands for; ``Problems`` if it does not fit."""
     scenario = with_background(scenario)
     return _with_strategy(scenario, list(copies(scenario)))[0]
 
 
-def _decide(scenario: "Scenario") -> Resolved:
+def _decide(scenario: "ScenarioTables") -> Resolved:
     counted = scenario.observe.switch_counters
     scenario, jobs = _with_strategy(scenario, list(copies(scenario)))
     tables = _with_classes(_tables(scenario), class_specs(scenario, jobs))
@@ -128,7 +127,7 @@ def _of_job(problem: Problem, jobs: list[ResolvedJob]) -> Problem:
     return replace(problem, key=jobs[int(match[1])].key + problem.key[match.end() :]) if match else problem
 
 
-def _with_power(scenario: "Scenario", jobs: list[ResolvedJob], hosts: int) -> tuple[ResolvedJob, ...]:
+def _with_power(scenario: "ScenarioTables", jobs: list[ResolvedJob], hosts: int) -> tuple[ResolvedJob, ...]:
     """The jobs with their sockets, if the scenario has a table ``power``."""
     table = scenario.power
     if table is None:
@@ -140,7 +139,7 @@ def _with_power(scenario: "Scenario", jobs: list[ResolvedJob], hosts: int) -> tu
     return tuple(powered)
 
 
-def _with_strategy(scenario: "Scenario", jobs: list[ResolvedJob]) -> tuple["Scenario", list[ResolvedJob]]:
+def _with_strategy(scenario: "ScenarioTables", jobs: list[ResolvedJob]) -> tuple["ScenarioTables", list[ResolvedJob]]:
     """The same with the service levels, lanes and shares that the strategy stands for."""
     classes = {name: jobs_of(message_class, jobs) for name, message_class in scenario.classes.items()}
     shares = [
@@ -192,7 +191,7 @@ def _with_classes(tables: Mapping[str, Any], classes: list[dict[str, Any]]) -> d
     return {**tables, **({"qos": {**tables["qos"], "classes": classes}} if classes else {})}
 
 
-def _tables(scenario: "Scenario") -> dict[str, Any]:
+def _tables(scenario: "ScenarioTables") -> dict[str, Any]:
     network, qos, mpi, observe = scenario.network, scenario.qos, scenario.mpi, scenario.observe
     return {
         "fabric": scenario.fabric.spec,
@@ -220,8 +219,8 @@ def _tables(scenario: "Scenario") -> dict[str, Any]:
     }
 
 
-def _record(scenario: "Scenario") -> dict[str, int] | None:
-    """Return the job that is recorded and the time, as the simulator takes it."""
+def _record(scenario: "ScenarioTables") -> dict[str, int] | None:
+    """Which job is recorded and when, as the simulator takes it."""
     record = scenario.observe.record
     if record is None:
         return None
@@ -239,7 +238,7 @@ def building(build: Callable[[], _T]) -> _T:
         raise Problems(error.problem) from None
 
 
-def copies(scenario: "Scenario") -> Iterator[ResolvedJob]:
+def copies(scenario: "ScenarioTables") -> Iterator[ResolvedJob]:
     """The jobs of the scenario's tables, each as often as its ``count``; nothing is decided about them."""
     number = 0
     for at, table in enumerate(scenario.jobs):
@@ -256,7 +255,7 @@ def copies(scenario: "Scenario") -> Iterator[ResolvedJob]:
                 ranks=ranks,
                 placement=placement,
                 ranks_per_host=table.ranks_per_host or placement.ranks_per_host,
-                program=_core.ProgramBuilder(ranks).build(),
+                program=bridge.ProgramBuilder(ranks).build(),
                 recorded=recorded,
                 service_level=levels.default if levels and levels.default is not None else table.service_level,
                 rank_levels=dict(levels.ranks) if levels else {},
@@ -266,7 +265,7 @@ def copies(scenario: "Scenario") -> Iterator[ResolvedJob]:
             number += 1
 
 
-def _recorded(table: "Job", key: str) -> _core.Program | None:
+def _recorded(table: "Job", key: str) -> bridge.Program | None:
     """The program of a table's trace, if it has one."""
     if table.trace is None:
         return None
@@ -277,7 +276,7 @@ def _recorded(table: "Job", key: str) -> _core.Program | None:
     return recorded
 
 
-def _programmed(scenario: "Scenario", alone: Resolved, stop: Event) -> ResolvedJob:
+def _programmed(scenario: "ScenarioTables", alone: Resolved, stop: Event) -> ResolvedJob:
     """The only job of ``alone``, with its program."""
     job = alone.jobs[0]
     capped = job.power is not None and job.power.capped()
@@ -327,3 +326,23 @@ def _programmed(scenario: "Scenario", alone: Resolved, stop: Event) -> ResolvedJ
         if isinstance(error, RunError | CancelledError) or problem is None:
             raise
         raise Problems(problem) from error
+
+
+def with_background(scenario: _Scenario) -> _Scenario:
+    """The same with the background's jobs among its own, and no table that draws them.
+
+    Raises ``Problems`` if the mix does not fit.
+    """
+    if scenario.background is None:
+        return scenario
+    with scenario.reading():
+        jobs = list(copies(scenario))
+        fabric = building(lambda: Fabric.build(scenario.fabric.spec))
+        servers = set().union(*(fixed_hosts(job, fabric) for job in jobs))
+        taken = sum(job.hosts_needed for job in jobs) + len(servers)
+        drawn = list(scenario.background.draw(max(0, fabric.hosts - taken), scenario.seed))
+    names = {job.name for job in jobs}
+    double = next((job.name for job in drawn if job.name in names), None)
+    if double is not None:
+        raise Problems(Problem("jobs", "duplicate job name: a background job has it", double, "another name"))
+    return scenario.model_copy(update={"jobs": [*scenario.jobs, *drawn], "background": None})

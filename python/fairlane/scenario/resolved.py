@@ -1,26 +1,56 @@
 """A scenario in which everything is decided: hosts, lanes, compute times, programs."""
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from fairlane import _core
+from fairlane.core import bridge
 from fairlane.fabric.view import Fabric
 from fairlane.inputs.hosts import Host
 from fairlane.placement import hosts_needed
 from fairlane.power import JobPower
 from fairlane.scenario.models import Job, Placement
 from fairlane.scenario.nccl import Nccl
+from fairlane.wording import bytes_text, seconds_text
 from fairlane.workload.builder import Injection
 
 if TYPE_CHECKING:
-    from fairlane.scenario.estimate import Estimate
     from fairlane.scenario.observe import SwitchCounters, Until
 
 BACKGROUND = "background jobs"
 """The name of all jobs of the table ``background`` as one aggressor."""
+BASE = 200 * 2**20  # bytes of Python with the libraries that a run loads
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a key of the scenario takes."""
+
+    key: str
+    what: str  # what makes it so large, as "4,096 ranks"
+    bytes: float
+
+    def __str__(self) -> str:
+        return f"{self.key}: {bytes_text(self.bytes)} ({self.what})"
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a run of the scenario takes."""
+
+    parts: tuple[Part, ...]  # what depends on the scenario, the largest first
+    packet_hops: float  # of the co-run; isolated runs are not included
+    seconds: float  # time on one core, jobs alone and tables included
+    simulation_s: float = 0.0  # of this the co-run
+
+    @property
+    def memory(self) -> float:
+        """Largest memory, bytes."""
+        return BASE + sum(part.bytes for part in self.parts)
+
+    def __str__(self) -> str:
+        return f"about {bytes_text(self.memory)} of memory, {seconds_text(self.seconds)} on one core"
 
 
 @dataclass(frozen=True)
@@ -44,10 +74,10 @@ class ResolvedJob:
     placement: Placement
     """The placement table that it follows: its own or the scenario's."""
     ranks_per_host: int
-    """Number of consecutive ranks that share a host."""
-    program: _core.Program
-    """Program of its ranks: empty until ``resolve`` writes it."""
-    recorded: _core.Program | None = None
+    """How many consecutive ranks share a host."""
+    program: bridge.Program
+    """What its ranks do: nothing until ``resolve`` writes it."""
+    recorded: bridge.Program | None = None
     """The program of its trace, if it has one."""
     service_level: int | None = None
     """Service level of its messages."""
@@ -158,7 +188,7 @@ class Resolved:
     """Whether a run also simulates the jobs without each aggressor."""
     notes: tuple[str, ...] = ()
     """Warnings about the results, one sentence each: printed by ``check`` and after a run."""
-    estimate: "Estimate | None" = None
+    estimate: Estimate | None = None
     """Estimated memory and time of a run; None if not estimated."""
 
     @property
@@ -199,13 +229,13 @@ class Resolved:
         kept = tuple(self.jobs[job] for job in jobs)
         return replace(self, jobs=kept, tables={**self.tables, "observe": observe})
 
-    def engine(self, threads: int = 1, *, automatic: bool = False) -> _core.Simulation:
+    def engine(self, threads: int = 1, *, automatic: bool = False) -> bridge.Simulation:
         """A fresh simulation, run by so many threads; ``automatic``: by one if the fabric is too small to gain.
 
         Raises ``BuildError`` if the parts do not fit together.
         """
         programs = [job.program for job in self.jobs]
-        return _core.Simulation(json.dumps(self.spec), programs, threads=threads, automatic=automatic)
+        return bridge.simulation(self.spec, programs, threads=threads, automatic=automatic)
 
 
 def injection_of(resolved: Resolved, job: ResolvedJob) -> Injection:

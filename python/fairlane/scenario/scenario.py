@@ -1,37 +1,28 @@
 """The scenario: one fabric, its jobs, and how long they run."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import typing_extensions
-from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, ValidationError, model_validator
+from pydantic import ModelWrapValidatorHandler, ValidationError, model_validator
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.fabric.table import FabricTable
 from fairlane.inputs.document import Document, current_document, override
 from fairlane.inputs.problems import Problems, located, unfold
-from fairlane.inputs.table import Table
-from fairlane.power import PowerTable
-from fairlane.scenario.background import Background
 from fairlane.scenario.checks import check
-from fairlane.scenario.classes import MessageClass
-from fairlane.scenario.models import Job, Mpi, Placement, PlacementField, Qos
-from fairlane.scenario.network import Network
-from fairlane.scenario.observe import Fault, Observe, Until
+from fairlane.scenario.resolve import decide, resolve, with_background
+from fairlane.scenario.resolved import Resolved
 from fairlane.scenario.simulators import Applied, with_model
-from fairlane.seeds import LARGEST_SEED
-from fairlane.units import DURATION, Duration, Size, Written
+from fairlane.scenario.tables import ScenarioTables
+from fairlane.units import DURATION
 from fairlane.wording import html_table, plural
 
-if TYPE_CHECKING:
-    from fairlane.scenario.resolved import Resolved
 
-
-class Scenario(Table):
-    """Jobs on a fabric: their hosts, programs, service levels, and the simulated time.
+class Scenario(ScenarioTables):
+    """Which jobs run where, on which fabric, with which service levels, for how long.
 
     Read one with ``Scenario.load``, or build it from the same tables::
 
@@ -43,47 +34,6 @@ class Scenario(Table):
 
     Raises ``ScenarioError`` with everything that is wrong.
     """
-
-    name: str = Field(default="scenario", min_length=1, pattern=r"^[^/\\]+$")
-    """Name of the scenario, and of its run folders."""
-    seed: int = Field(default=1, ge=0, le=LARGEST_SEED)
-    """Seed of all random choices."""
-    duration: Duration = Field(default=60 * 10**9, gt=0)
-    """Simulated time; with a table ``until`` its ``at_most``."""
-    until: Written[Until | None] = None
-    """Condition for an early end: results that are precise enough. Other commands simulate ``at_most``."""
-    memory: Annotated[Size, Field(gt=0)] | None = None
-    """Memory limit: a run whose estimate exceeds it is refused. Default: the machine's memory."""
-    model: str | None = None
-    """Another simulator whose rules are the defaults of ``network``, ``mpi`` and the routing's parameters (see
-    ``fairlane list models``). Default: fairlane's own."""
-    fabric: Written[FabricTable]
-    """Hosts, switches and links."""
-    network: Written[Network] = Field(default_factory=Network)
-    """Packets, buffers and switches."""
-    qos: Written[Qos] = Field(default_factory=Qos)
-    """Service levels, virtual lanes, and how they share links."""
-    classes: Written[dict[Annotated[str, Field(min_length=1)], MessageClass]] = Field(default_factory=dict)
-    """Tables `[classes.NAME]`: classes of traffic, in the order in which messages are compared with them."""
-    mpi: Written[Mpi] = Field(default_factory=Mpi)
-    """Costs and protocols of MPI."""
-    power: Written[PowerTable | None] = None
-    """Power model of the hosts' sockets, and power caps; without it, power is not modelled."""
-    observe: Written[Observe] = Field(default_factory=Observe)
-    """Observations."""
-    placement: PlacementField = Field(default_factory=Placement)
-    """Placement policy of the jobs."""
-    jobs: Written[list[Job]] = Field(min_length=1)
-    """Tables `[[jobs]]`: one for each job."""
-    fault: Written[list[Fault]] = Field(default_factory=list)
-    """Faults of the fabric, with their times."""
-    background: Written[Background | None] = None
-    """Random background jobs on the hosts that ``jobs`` leave free."""
-
-    _applied: Applied = PrivateAttr(default_factory=Applied)
-    _document: Document = PrivateAttr(default_factory=lambda: current_document.get())  # noqa: PLW0108 - it has overloads
-    _copied: bool = PrivateAttr(default=False)
-    """A copy with other values than the document's."""
 
     if not TYPE_CHECKING:  # type checkers know the keys from the fields
 
@@ -150,16 +100,6 @@ class Scenario(Table):
             return cls(**document.data)
 
     @property
-    def applied(self) -> Applied:
-        """Keys that its ``model`` has set, and differences that remain."""
-        return self._applied
-
-    @property
-    def file(self) -> Path | None:
-        """The file that it was read from."""
-        return self._document.file
-
-    @property
     def text(self) -> str:
         """The scenario as TOML: the file's own words, unless it was built or changed in Python, or by assignments."""
         import tomlkit
@@ -179,20 +119,16 @@ class Scenario(Table):
         copied._copied = self._copied or bool(update)
         return copied
 
-    def resolve(self) -> "Resolved":
+    def resolve(self) -> Resolved:
         """Everything decided: hosts, lanes, compute times, programs. The same scenario always resolves alike.
 
         Raises ``ScenarioError`` for what only building it can find out, such as weights that do not fit the lanes.
         """
-        from fairlane.scenario.resolve import resolve
-
         with self._located():
             return resolve(self)
 
-    def decide(self) -> "Resolved":
+    def decide(self) -> Resolved:
         """As ``resolve``, but without programs: nothing is calibrated, and no program is generated."""
-        from fairlane.scenario.resolve import decide
-
         with self._located():
             return decide(self)
 
@@ -201,14 +137,8 @@ class Scenario(Table):
 
         Simulations do so by themselves. Raises ``ScenarioError``.
         """
-        from fairlane.scenario.background import with_background
-
         with self._located():
             return with_background(self)
-
-    def reading(self) -> AbstractContextManager[None]:
-        """Within, paths are relative to the scenario's file, and code runs if it may run in the scenario."""
-        return override(current_document, self._document)
 
     @contextmanager
     def _located(self) -> Iterator[None]:

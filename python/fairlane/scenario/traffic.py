@@ -4,7 +4,6 @@ An iteration is taken to last as long as the compute time of the rank that compu
 messages, their time on its own link, and a latency for each time that it waits. Other jobs do not slow it down here.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy
 from numpy.typing import NDArray
 
-from fairlane import _core
+from fairlane.core import bridge
 from fairlane.fabric.view import Fabric
 from fairlane.seeds import Purpose, stream
 from fairlane.units import CLOCK_END
@@ -24,7 +23,7 @@ from fairlane.workload.open_loop import OpenLoop
 if TYPE_CHECKING:
     from fairlane.scenario.models import Mpi
     from fairlane.scenario.resolved import ResolvedJob
-    from fairlane.scenario.scenario import Scenario
+    from fairlane.scenario.tables import ScenarioTables
 
 ROUTES = 48  # sampled routes for the mean length
 CONTROL = 3  # control messages of a rendezvous
@@ -44,8 +43,8 @@ class MeanPath:
 
     @classmethod
     def of(cls, spec: Mapping[str, Any], fabric: Fabric, virtual_lanes: int, switch_latency: int) -> "MeanPath":
-        """Measure the mean path of a fabric that is built."""
-        _, _, links = _core.fabric_size(json.dumps(spec))
+        """That of a fabric that is built."""
+        _, _, links = bridge.fabric_size(spec)
         lanes = fabric.required_virtual_lanes(virtual_lanes)
         rng, hosts = Random(0), fabric.hosts
         pairs = [rng.sample(range(hosts), 2) for _ in range(ROUTES)] if hosts > 1 else []
@@ -66,8 +65,8 @@ class Load:
     waiting: float = 0.0  # messages that may be sent and not delivered at the end: more come than receivers take
 
 
-def load_of(scenario: "Scenario", job: "ResolvedJob", program: Counted, path: MeanPath) -> Load:
-    """Estimate the load of a workload."""
+def load_of(scenario: "ScenarioTables", job: "ResolvedJob", program: Counted, path: MeanPath) -> Load:
+    """That of a workload."""
     workload = job.table.workload
     assert workload is not None, "only for jobs with a workload"
     sent = sum(weight * traffic.sent for weight, traffic in program.ranks)
@@ -87,7 +86,7 @@ def load_of(scenario: "Scenario", job: "ResolvedJob", program: Counted, path: Me
 
 
 def _run_ahead(
-    scenario: "Scenario", job: "ResolvedJob", program: Counted, path: MeanPath, compute: int | None
+    scenario: "ScenarioTables", job: "ResolvedJob", program: Counted, path: MeanPath, compute: int | None
 ) -> float:
     """Eager messages of ranks that only send, without those that the links of the ranks that receive can carry.
 
@@ -112,7 +111,7 @@ def _run_ahead(
     return max(0.0, sent - taken)
 
 
-def _compute_parts(scenario: "Scenario", job: "ResolvedJob") -> NDArray[numpy.float64]:
+def _compute_parts(scenario: "ScenarioTables", job: "ResolvedJob") -> NDArray[numpy.float64]:
     """Each rank's part of the compute time."""
     assert job.table.workload is not None, "only for jobs with a workload"
     try:
@@ -122,7 +121,7 @@ def _compute_parts(scenario: "Scenario", job: "ResolvedJob") -> NDArray[numpy.fl
         return numpy.ones(1)
 
 
-def _open_overload(scenario: "Scenario", job: "ResolvedJob", path: MeanPath) -> float:
+def _open_overload(scenario: "ScenarioTables", job: "ResolvedJob", path: MeanPath) -> float:
     """Messages of open-loop load above the bandwidth of those that receive.
 
     Links between switches may carry less; what waits for them is not counted.
@@ -144,8 +143,8 @@ def _open_overload(scenario: "Scenario", job: "ResolvedJob", path: MeanPath) -> 
     return above * _span(scenario, job) / max(_wire(scenario, size, path) * min(job.ranks_per_host, ranks), 1.0)
 
 
-def recorded_load(scenario: "Scenario", job: "ResolvedJob", path: MeanPath) -> Load:
-    """Estimate the load of a trace, from its description: at the pace at which it was recorded."""
+def recorded_load(scenario: "ScenarioTables", job: "ResolvedJob", path: MeanPath) -> Load:
+    """That of a trace, from its description: at the pace at which it was recorded."""
     trace = job.table.trace
     assert trace is not None, "only for jobs with a trace"
     described = trace.describe()
@@ -164,7 +163,7 @@ def recorded_load(scenario: "Scenario", job: "ResolvedJob", path: MeanPath) -> L
     return Load(packets * path.hops * passes, passes)
 
 
-def _span(scenario: "Scenario", job: "ResolvedJob") -> float:
+def _span(scenario: "ScenarioTables", job: "ResolvedJob") -> float:
     """The time between the job's arrival and departure, ps."""
     end = min(scenario.duration, job.table.stay.end, CLOCK_END)
     return max(0.0, float(end - job.start))
@@ -176,7 +175,9 @@ def _rails_in_use(job: "ResolvedJob", path: MeanPath) -> float:
     return max(1.0, path.adapters / job.ranks_per_host) if striped else 1.0
 
 
-def _communication(scenario: "Scenario", job: "ResolvedJob", traffic: Traffic, mean: float, path: MeanPath) -> float:
+def _communication(
+    scenario: "ScenarioTables", job: "ResolvedJob", traffic: Traffic, mean: float, path: MeanPath
+) -> float:
     """Time of a rank's communication in an iteration, ps; ``mean`` is the size of the messages that come to it."""
     mpi = scenario.mpi
     overhead = _sending(mpi, traffic) + traffic.received * mpi.receive_overhead
@@ -192,12 +193,12 @@ def _sending(mpi: "Mpi", traffic: Traffic) -> float:
     return sum(count * mpi.sending(size) for size, count in traffic.messages.items())
 
 
-def _wire(scenario: "Scenario", moved: float, path: MeanPath) -> float:
+def _wire(scenario: "ScenarioTables", moved: float, path: MeanPath) -> float:
     """Time of so many bytes on a host's link, ps, headers included."""
     return 8e12 / path.bandwidth * moved * (1 + scenario.network.header / scenario.network.mtu)
 
 
-def _packets(scenario: "Scenario", traffic: Traffic) -> float:
+def _packets(scenario: "ScenarioTables", traffic: Traffic) -> float:
     """Packets of a rank in an iteration."""
     mpi, mtu = scenario.mpi, scenario.network.mtu
     return sum(

@@ -5,8 +5,8 @@ Run times are those of the log, or stretch by the slowdowns that a fitted model 
 """
 
 from fairlane.scheduler.compare import Comparison, ScheduleMetrics, compare_allocators, metrics_of
-from fairlane.scheduler.easy import Placed, Schedule, refusals, replay
-from fairlane.scheduler.log import Log, LoggedJob, PatternMix, Share, read_log
+from fairlane.scheduler.easy import refusals, replay
+from fairlane.scheduler.log import Log, LoggedJob, PatternMix, Placed, Schedule, Share, read_log
 from fairlane.scheduler.slowdown.forecast import Forecast, Verification, verify
 from fairlane.scheduler.slowdown.model import SlowdownModel, fit_model, load_model
 

@@ -16,8 +16,8 @@ from fairlane.placement import Communication, FabricView, PlacementPolicy
 from fairlane.results.schedule import SCHEDULE, ScheduleMeta, ScheduleResults, hosts_as_text
 from fairlane.results.schemas import types
 from fairlane.results.study import StudyResults
-from fairlane.scheduler.easy import Schedule, replay
-from fairlane.scheduler.log import LoggedJob
+from fairlane.scheduler.easy import replay
+from fairlane.scheduler.log import LoggedJob, Schedule
 from fairlane.scheduler.slowdown.forecast import Forecast, Verification
 from fairlane.slurm import compress
 from fairlane.wording import percent

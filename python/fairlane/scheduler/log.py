@@ -190,3 +190,52 @@ class PatternMix(Table):
             message = "missing: slowdowns come from simulations of the workload"
             raise ScenarioError(Problem(f"pattern[{number}].workload", message, allowed="as all_to_all"))
         return chosen
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A job that ran: its line of the log, and its start and end, s."""
+
+    job: LoggedJob
+    start: float
+    end: float
+    hosts: tuple[int, ...]
+    """Its hosts; rank n of the job is on host n of these."""
+    own: float = 1.0
+    """Slowdown by its hosts, relative to its best ones."""
+
+    @property
+    def wait(self) -> float:
+        """Waiting time, s."""
+        return self.start - self.job.submit
+
+    @property
+    def ran(self) -> float:
+        """Run time, s."""
+        return self.end - self.start
+
+    @property
+    def slowdown(self) -> float:
+        """Run time over that of the log."""
+        return self.ran / self.job.run
+
+    @property
+    def lost(self) -> float:
+        """Run time lost to neighbours, s."""
+        return max(0.0, round(self.ran - self.own * self.job.run, 6))
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The schedule of a log."""
+
+    jobs: tuple[Placed, ...]
+    """The jobs in the order in which they started."""
+    refused: tuple[LoggedJob, ...]
+    """Jobs that the allocator refuses even on the empty machine."""
+    fragmented: float
+    """Host-seconds in which enough hosts for the head of the queue were free, but not in the shape that it requires."""
+
+    def at(self, instant: float) -> list[Placed]:
+        """The jobs running at a time."""
+        return [job for job in self.jobs if job.start <= instant < job.end]

@@ -14,9 +14,9 @@ from typing_extensions import override
 from fairlane.errors import FairlaneError, ResultsError
 from fairlane.results.live import Found, State, read_live, request_stop
 from fairlane.serve import pages
+from fairlane.serve.access import HEADER, Access, is_local, policy
 from fairlane.serve.folders import KINDS, Entry, Folders, OutsideError, within
 from fairlane.serve.pages import Asset, Pages
-from fairlane.serve.server import HEADER, Access, is_local, policy
 from fairlane.views.page import page as page_of_view
 from fairlane.views.run import live
 

@@ -12,8 +12,8 @@ from typing import Any
 import polars as pl
 from typing_extensions import override
 
-from fairlane.engine import Engine
-from fairlane.engine.tables import job_finished
+from fairlane.core.drive import Engine
+from fairlane.core.tables import job_finished
 from fairlane.errors import Problem, RunError, ScenarioError
 from fairlane.results.schemas import RUN
 from fairlane.results.tables import Links, Observed, Tables

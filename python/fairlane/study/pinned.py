@@ -16,7 +16,7 @@ from typing import Any
 
 from fairlane.controller import control as perform
 from fairlane.controller import controller_of, row_of
-from fairlane.engine.tables import Work
+from fairlane.core.tables import Work
 from fairlane.results.derive import labels_of, work
 from fairlane.results.milestones import milestones
 from fairlane.runner.experiment import later_iterations

@@ -14,7 +14,7 @@ import polars as pl
 
 from fairlane.errors import ScenarioError
 from fairlane.results.study import META, STUDY_SCHEMA_VERSION, StudyMeta, StudyResults
-from fairlane.scenario.estimate import START, bytes_text, seconds_text
+from fairlane.scenario.estimate import START
 from fairlane.statistics import FEWEST_UNITS
 from fairlane.study.design import SHEET, data_sheet, dataset, effects, placement_name
 from fairlane.study.measured import MeasuredPlan, plan_of
@@ -29,7 +29,7 @@ from fairlane.tasks.pools import Pool, affordable, open_pool
 from fairlane.tasks.progress import TaskProgress
 from fairlane.tasks.store import Store
 from fairlane.tasks.task import Task
-from fairlane.wording import listed, plural
+from fairlane.wording import bytes_text, listed, plural, seconds_text
 
 
 @dataclass(frozen=True)

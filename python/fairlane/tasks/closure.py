@@ -1,9 +1,9 @@
 """The code behind a function: its module and every module of fairlane that it imports, directly or not.
 
 Read from the files, without importing anything: all workers find the same. An import inside a function counts, one
-for type checkers does not; nor do ``fairlane.plot`` and ``fairlane.views``, which show results and are imported by
-their methods ``plot``, ``draw`` and ``_repr_html_`` only. Names that a package imports when they are first used (PEP
-562), and functions that are named by a text as ``"fairlane.study.pinned:simulate"``, are followed too.
+for type checkers does not; nor does ``fairlane.views``, which shows results. Names that a package imports when they
+are first used (PEP 562), and functions that are named by a text as ``"fairlane.study.pinned:simulate"``, are followed
+too.
 
 *What answers depend on besides what was asked: the code that makes them, as it stands on this machine.* A version
 number does not change while one works at a checkout; the files do. Which files those are is computed from what they
@@ -21,8 +21,8 @@ from pathlib import Path
 from fairlane.inputs.registry import code_of_packages
 
 PACKAGE = "fairlane"
-DRAWING = (f"{PACKAGE}.plot", f"{PACKAGE}.views")
-"""Show results: no answer comes from them."""
+DRAWING = f"{PACKAGE}.views"
+"""Shows results: no answer comes from it."""
 _NAMED = re.compile(rf"[\"'](({PACKAGE}(?:\.\w+)+):\w+)[\"']")
 _LAZY = re.compile(rf"[\"'](\w+)[\"']: [\"']({PACKAGE}(?:\.\w+)+)[\"']")
 _DATA = re.compile(rf"files\([\"']({PACKAGE}(?:\.\w+)*)[\"']\)|__file__")
@@ -51,7 +51,7 @@ class Code:
         while todo:
             name = todo.pop()
             module = self._module(name)
-            if name in seen or module is None or f"{name}.".startswith(tuple(f"{drawing}." for drawing in DRAWING)):
+            if name in seen or module is None or f"{name}.".startswith(f"{DRAWING}."):
                 continue
             seen.add(name)
             found |= dict.fromkeys([module.file, *module.data])

@@ -22,6 +22,7 @@ from typing import Protocol
 from fairlane.errors import Problem, ScenarioError
 from fairlane.scenario import estimate
 from fairlane.tasks.task import Computable, Outcome, Stopwatch, perform
+from fairlane.wording import bytes_text
 
 _SHARE = struct.Struct("=d")
 
@@ -74,10 +75,8 @@ def affordable(memory: float, allowed: int | None = None, workers: int | None = 
     if workers is None:
         return min(estimate.machine_cores(), room)
     if workers > room:
-        words = f"each takes about {estimate.bytes_text(memory)} of memory"
-        raise ScenarioError(
-            Problem("--workers", words, workers, f"at most {room}, for {estimate.bytes_text(available)}")
-        )
+        words = f"each takes about {bytes_text(memory)} of memory"
+        raise ScenarioError(Problem("--workers", words, workers, f"at most {room}, for {bytes_text(available)}"))
     return workers
 
 

@@ -19,7 +19,7 @@ from pkgutil import resolve_name
 from threading import Event
 from typing import Any, Protocol
 
-from fairlane.engine import Engine, Watcher, drive
+from fairlane.core.drive import Engine, Watcher, drive
 from fairlane.errors import FairlaneError, RunError, ScenarioError
 from fairlane.inputs.document import Document
 from fairlane.scenario import Resolved, Scenario

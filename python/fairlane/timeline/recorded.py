@@ -7,8 +7,8 @@ import polars as pl
 
 from fairlane.analysis.again import KEPT, Again
 from fairlane.analysis.record import Span
-from fairlane.engine import Engine
-from fairlane.engine.tables import frame
+from fairlane.core.drive import Engine
+from fairlane.core.tables import frame
 from fairlane.errors import ResultsError
 from fairlane.results.manifest import Sealed, create_sealed
 from fairlane.results.parquet import read_tables

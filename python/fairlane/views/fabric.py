@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 
 from fairlane.fabric.compare import Comparison
-from fairlane.fabric.description import Coverage, FabricDescription, share_text
 from fairlane.fabric.survey import Survey
+from fairlane.fabric.view import Coverage, FabricDescription, share_text
 from fairlane.units import BANDWIDTH, DURATION
 from fairlane.views.model import View
 from fairlane.views.tables import Column, Row, Table, columns, terms

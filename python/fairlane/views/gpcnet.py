@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import altair
 import polars as pl
 
-from fairlane.engine.tables import PS
+from fairlane.core.tables import PS
 from fairlane.gpcnet.plan import TESTS
 from fairlane.gpcnet.results import Gpcnet, written
 from fairlane.statistics import COVERAGE

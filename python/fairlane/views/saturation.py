@@ -6,7 +6,7 @@ import altair
 import polars as pl
 from altair import Undefined
 
-from fairlane.engine.tables import PS
+from fairlane.core.tables import PS
 from fairlane.results.latency import BUCKET_WIDTH
 from fairlane.saturation.results import ACCEPTED_IN_FULL, FEW, Saturation
 from fairlane.statistics import COVERAGE, FEWEST

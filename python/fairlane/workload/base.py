@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, model_validator
 from typing_extensions import override
 
-from fairlane import _core
+from fairlane.core import bridge
 from fairlane.errors import Problem
 from fairlane.inputs.hosts import Host
 from fairlane.inputs.problems import Problems
@@ -166,7 +166,7 @@ class Workload(Named):
         """Each rank's part of Y at full imbalance."""
         return self.imbalance.parts(job.ranks, job.stream(Purpose.COMPUTE))
 
-    def program(self, job: JobScript, compute: int, *, steady: bool = False) -> _core.Program:
+    def program(self, job: JobScript, compute: int, *, steady: bool = False) -> bridge.Program:
         """The job's program, in which the compute time Y is ``compute`` picoseconds."""
         parts = self.parts(job)
         levels = [1.0] if steady else self.imbalance.stages(self.variant)

@@ -14,7 +14,7 @@ from zlib import crc32
 
 import numpy
 
-from fairlane import _core
+from fairlane.core import bridge
 from fairlane.seeds import Purpose, stream
 from fairlane.workload.one_sided import OneSidedCalls
 from fairlane.workload.writer import CollectiveCalls, PersistentCalls, Request
@@ -65,7 +65,7 @@ class JobScript:
         pace: "Pace | None" = None,
         stop: Event | None = None,
         injection: Callable[[], Injection] = Injection,
-        builder: _core.ProgramBuilder | None = None,
+        builder: bridge.ProgramBuilder | None = None,
     ) -> None:
         self.ranks = ranks
         """Number of ranks of the job."""
@@ -75,7 +75,7 @@ class JobScript:
         """Number of iterations after which it ends; None for never."""
         self.key = (seed, job, variant)
         """Seed, number of the job, and variant: what its random numbers depend on."""
-        self._builder = _core.ProgramBuilder(ranks) if builder is None else builder
+        self._builder = bridge.ProgramBuilder(ranks) if builder is None else builder
         self._stop = stop
         self._injection = injection
         self._drawn: dict[str, Any] = {}
@@ -112,7 +112,7 @@ class JobScript:
             yield rank
             rank.check_end()
 
-    def build(self) -> _core.Program:
+    def build(self) -> bridge.Program:
         """The finished program; raises ``ValueError`` if a loop is left open."""
         return self._builder.build()
 
@@ -120,7 +120,7 @@ class JobScript:
 class Rank(CollectiveCalls, OneSidedCalls, PersistentCalls):
     """One rank's script, written operation by operation."""
 
-    def __init__(self, job: JobScript, index: int, builder: _core.ProgramBuilder) -> None:
+    def __init__(self, job: JobScript, index: int, builder: bridge.ProgramBuilder) -> None:
         super().__init__(index, builder)
         self.job = job
         """The job whose rank this is."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from fairlane import _core
+from fairlane.core import bridge
 from fairlane.workload.writer import Request, Writer
 
 
@@ -30,7 +30,7 @@ class OneSidedCalls(Writer):
     or ``win_start`` opens one. Whatever MPI does not allow raises ``ValueError``.
     """
 
-    def __init__(self, index: int, builder: _core.ProgramBuilder) -> None:
+    def __init__(self, index: int, builder: bridge.ProgramBuilder) -> None:
         super().__init__(index, builder)
         self._windows: dict[int, _Window] = {}
 

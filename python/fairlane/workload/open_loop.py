@@ -1,6 +1,5 @@
 """Open-loop load: the standard of network studies (Dally and Towles 2004, chapter 23)."""
 
-import json
 from statistics import fmean
 from typing import Any, ClassVar, Literal, Self
 
@@ -8,7 +7,7 @@ import numpy
 from pydantic import Field, model_validator
 from typing_extensions import override
 
-from fairlane import _core
+from fairlane.core import bridge
 from fairlane.inputs.distribution import SizeDistribution
 from fairlane.seeds import Purpose
 from fairlane.units import Duration, Size
@@ -87,7 +86,7 @@ class OpenLoop(Workload):
         return [[target for target in targets if target != rank] for rank, targets in enumerate(drawn)]
 
     @override
-    def program(self, job: JobScript, compute: int, *, steady: bool = False) -> _core.Program:
+    def program(self, job: JobScript, compute: int, *, steady: bool = False) -> bridge.Program:
         """The load of all ranks; ``iterations`` of ``job`` are messages of each rank."""
         sizes, injection = self.message_sizes(), job.injection
         mean_wire = fmean(injection.wire(size) for size in sizes)
@@ -108,4 +107,4 @@ class OpenLoop(Workload):
             "seed": int(job.stream(Purpose.VARIANT).integers(2**64, dtype=numpy.uint64)),
             "ranks": ranks,
         }
-        return _core.open_loop(json.dumps(spec))
+        return bridge.open_loop(spec)

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Self
 from pydantic import model_validator
 from typing_extensions import override
 
-from fairlane import _core
+from fairlane.core import bridge
 from fairlane.units import Duration
 from fairlane.workload.base import Workload
 from fairlane.workload.builder import JobScript, Rank
@@ -37,6 +37,6 @@ class Stepped(Workload):
         """Nothing by itself."""
 
     @override
-    def program(self, job: JobScript, compute: int, *, steady: bool = False) -> _core.Program:
+    def program(self, job: JobScript, compute: int, *, steady: bool = False) -> bridge.Program:
         """Ranks that wait for messages."""
-        return _core.stepped(job.ranks)
+        return bridge.stepped(job.ranks)

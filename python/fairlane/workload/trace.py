@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from fairlane import _core
+from fairlane.core import bridge
 from fairlane.errors import BuildError, Problem, RunError, ScenarioError, nearest
 from fairlane.inputs.document import current_document
 from fairlane.inputs.files import MOST_STORED, ExpansionError, parse_json, read_bytes, unpacked
@@ -162,7 +162,7 @@ class Trace(Table):
         """The key that says which part is replayed, and its value in words."""
         return ("iterations", self.iterations) if self.after is None else ("after", seconds(self.after * 1e-12))
 
-    def program(self, pace: "Pace | None" = None) -> _core.Program:
+    def program(self, pace: "Pace | None" = None) -> bridge.Program:
         """Opens the trace, with the compute times that a ``pace`` makes.
 
         The whole trace is read once before: raises ``Problems`` when it cannot be read, and when anything in it cannot
@@ -189,7 +189,7 @@ class Trace(Table):
                 "to": last,
                 "repeat": self.repeat,
             }
-            return _core.open_trace(str(trace), json.dumps(options))
+            return bridge.open_trace(str(trace), json.dumps(options))
         except (BuildError, RunError, OSError) as error:
             message = str(error).removeprefix("trace: ")
             if of_part := re.match(r'(?:from|to) = "\d+": ', message):
@@ -273,7 +273,7 @@ def _describe(trace: str, options: str, marks: tuple[tuple[str, int, int], ...])
     """The description of a trace, which a process makes once as long as the files stay as they are."""
     if is_otf2(Path(trace)):
         return describe_apart(trace, options, sum(size for _, size, _ in marks))
-    return _core.describe_trace(trace, options)
+    return bridge.describe_trace(trace, options)
 
 
 def otf2_library() -> str | None:
@@ -333,7 +333,7 @@ def _trace_in(folder: Path, archive: Path) -> Path:
     """
     traces = _traces(folder, "**/")
     if not traces:
-        traces = [file for file in sorted(folder.rglob("*")) if file.is_file() and _core.is_graph(str(file))]
+        traces = [file for file in sorted(folder.rglob("*")) if file.is_file() and bridge.is_graph(str(file))]
     _refuse_several(traces, folder, archive, "unpack it and name one")
     return traces[0] if traces else folder
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, NewType
 
-from fairlane import _core
+from fairlane.core import bridge
 
 Request = NewType("Request", int)
 """A non-blocking operation, or a persistent request."""
@@ -20,7 +20,7 @@ CollectiveKind = Literal[
 class Writer:
     """A rank's script in the making, and its requests."""
 
-    def __init__(self, index: int, builder: _core.ProgramBuilder) -> None:
+    def __init__(self, index: int, builder: bridge.ProgramBuilder) -> None:
         self.index = index
         """This rank's number in the job."""
         self._builder = builder

@@ -1,7 +1,7 @@
 """A figure: how far each job came."""
 
 from fairlane import Run
-from fairlane.plot.runs import Drawn, Given, Panels
+from fairlane.views.drawing.runs import Drawn, Given, Panels
 
 
 def draw(run: Run, axes: Given = None) -> Drawn:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fairlane.controller.base import Settings
 from fairlane.controller.episodes import Episodes
 from fairlane.controller.fitting import with_settings
-from fairlane.engine.tables import Work
+from fairlane.core.tables import Work
 from fairlane.results.milestones import Milestones, common, milestones
 from fairlane.scenario import Resolved
 from fairlane.simulation import Simulation

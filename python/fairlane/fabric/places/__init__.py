@@ -1,6 +1,6 @@
 """Places of hosts and switches of a fabric in the plane, by its plan: for pages that draw every link.
 
-The places are those of the pictures of ``fairlane.plot.fabric``, for fabrics of any size: rings of groups, grids of
+The places are those of the pictures of ``views.drawing.fabric``, for fabrics of any size: rings of groups, grids of
 grids, rows of levels, circles. Hosts stand around their switches.
 """
 

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from fairlane.engine import Iterations, Slice, drive
-from fairlane.fabric.view import Fabric, columns
+from fairlane.core.drive import Slice, drive
+from fairlane.core.tables import Iterations
+from fairlane.fabric.graph import columns
+from fairlane.fabric.view import Fabric
 from fairlane.models.base import Floats
 from fairlane.placement import PLACEMENTS, Communication, PlacementPolicy, Request
 from fairlane.placement.grid import sides_of

@@ -7,7 +7,6 @@ contention, and one that ends removes them.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy
 import polars as pl
@@ -16,12 +15,10 @@ from fairlane.fabric.view import Fabric
 from fairlane.models.base import Floats
 from fairlane.models.validation import ErrorMetrics
 from fairlane.placement import Communication
+from fairlane.scheduler.log import Placed, Schedule
 from fairlane.scheduler.slowdown.bench import Bench, Resident
 from fairlane.scheduler.slowdown.model import LinkUse, SlowdownModel, neighbour_features, own_features, utilisation_of
 from fairlane.seeds import Purpose, stream
-
-if TYPE_CHECKING:
-    from fairlane.scheduler.easy import Placed, Schedule
 
 _DRAWS = 1000
 """Maximum number of instants drawn for every snapshot: at most of them the machine may be nearly empty."""
@@ -151,7 +148,7 @@ class Verification:
         return self.jobs["snapshot"].n_unique() if self.jobs.height else 0
 
 
-def verify(schedule: "Schedule", forecast: Forecast, snapshots: int, seed: int = 1) -> Verification:
+def verify(schedule: Schedule, forecast: Forecast, snapshots: int, seed: int = 1) -> Verification:
     """Simulates so many snapshots, drawn uniformly over the time in which at least two jobs communicate."""
     rows: list[dict[str, object]] = []
     sampled = list(enumerate(_sampled(schedule, snapshots, seed)))
@@ -188,7 +185,7 @@ def verify(schedule: "Schedule", forecast: Forecast, snapshots: int, seed: int =
     return Verification(table, ErrorMetrics.of(predicted / simulated, 1 / simulated))
 
 
-def _sampled(schedule: "Schedule", snapshots: int, seed: int) -> list[tuple[float, Sequence["Placed"]]]:
+def _sampled(schedule: Schedule, snapshots: int, seed: int) -> list[tuple[float, Sequence[Placed]]]:
     """Instants with the jobs of two ranks or more that run there; instants with fewer than two such do not count."""
     if not schedule.jobs:
         return []

@@ -14,7 +14,7 @@ import polars as pl
 from fairlane.analysis.delays import by_neighbour, confusion, table_one
 from fairlane.analysis.links import FLIT_BYTES
 from fairlane.analysis.result import Analysis, apart_from_collectives
-from fairlane.engine.tables import PS
+from fairlane.core.tables import PS
 from fairlane.views.analysis.ranks import DELAYS, stretch
 from fairlane.views.charts import Axis, Layer, chart, colour, described, drawing, rule
 from fairlane.views.model import Chart

@@ -10,7 +10,7 @@ from fairlane.analysis.delays import LATE
 from fairlane.analysis.packets import NO_ROOM, OWN
 from fairlane.analysis.result import Analysis
 from fairlane.analysis.walk import Walk
-from fairlane.engine.tables import PS
+from fairlane.core.tables import PS
 from fairlane.views.analysis.ranks import NETWORK, OWN_WORK, stretch
 from fairlane.views.charts import Axis, Layer, chart, colour, described, drawing, layers, picked
 from fairlane.views.model import Chart

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from fairlane.engine.tables import PS
+from fairlane.core.tables import PS
 from fairlane.fabric.places import places_of
 from fairlane.fabric.view import Fabric
 from fairlane.results.run import Run, resolved

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import altair
 import polars as pl
 
-from fairlane.engine.tables import PS
+from fairlane.core.tables import PS
 from fairlane.results.flows import QUANTILES, by_size, flows
 from fairlane.views.charts import Axis, Layer, chart, described, drawing, legend_of
 from fairlane.views.model import Chart

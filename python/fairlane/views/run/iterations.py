@@ -7,7 +7,7 @@ import altair
 import numpy as np
 import polars as pl
 
-from fairlane.engine.tables import PS
+from fairlane.core.tables import PS
 from fairlane.results.run import Run
 from fairlane.results.views import distribution, iteration_times
 from fairlane.views.charts import Axis, Layer, chart, choice, course, described, drawing, picked, whiskers

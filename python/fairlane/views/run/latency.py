@@ -7,7 +7,7 @@ from typing import Any
 import altair
 import polars as pl
 
-from fairlane.engine.tables import PS
+from fairlane.core.tables import PS
 from fairlane.results.latency import BUCKET_WIDTH
 from fairlane.results.run import Run
 from fairlane.statistics import COVERAGE

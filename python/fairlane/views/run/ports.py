@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from fairlane.engine.tables import PS
+from fairlane.core.tables import PS
 from fairlane.results.run import Run
 from fairlane.results.views import by_link, over_time
 from fairlane.views.charts import Axis, Layer, choice, colour, course, described, drawing, layers, picked

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 import altair
 import polars as pl
 
-from fairlane.engine.tables import PS
+from fairlane.core.tables import PS
 from fairlane.power import by_job
 from fairlane.results.run import Run
 from fairlane.views.charts import Axis, Layer, chart, described, drawing, layers, legend_of, picked

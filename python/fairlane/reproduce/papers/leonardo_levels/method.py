@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from fairlane.engine.tables import PS, EngineTables, job_finished
+from fairlane.core.tables import PS, EngineTables, job_finished
 from fairlane.errors import RunError
 from fairlane.fabric.view import Fabric
 from fairlane.reproduce.papers.leonardo_levels.production import allocations, jobs, moment

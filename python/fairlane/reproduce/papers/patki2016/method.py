@@ -1,14 +1,13 @@
 """Measuring runs of Patki et al. 2016: until the application is done; or its interference alone, for a while."""
 
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from fairlane import _core
 from fairlane.advice.features import extract_features, link_utilisation
-from fairlane.engine.tables import EngineTables, job_finished
+from fairlane.core import bridge
+from fairlane.core.tables import EngineTables, job_finished
 from fairlane.errors import RunError
 from fairlane.power import by_job, power
 
@@ -67,8 +66,8 @@ def _answer(values: Mapping[str, float], measured: EngineTables) -> dict[str, An
     return {"tables": {"measured": table}, "packet_hops": measured.packet_hops, "digest": measured.digest}
 
 
-def _fabric(resolved: "Resolved") -> _core.Fabric:
-    return _core.Fabric(json.dumps(resolved.tables["fabric"]))
+def _fabric(resolved: "Resolved") -> bridge.Fabric:
+    return bridge.fabric(resolved.tables["fabric"])
 
 
 def _behind(ranks: pl.DataFrame) -> int:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from fairlane.engine import Engine
-from fairlane.engine.tables import PS, frame, marks, timed
+from fairlane.core.drive import Engine
+from fairlane.core.tables import PS, frame, marks, timed
 from fairlane.errors import RunError
 from fairlane.fabric.view import Fabric
 from fairlane.results import derive

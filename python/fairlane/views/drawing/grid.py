@@ -12,10 +12,10 @@ from matplotlib.axes import Axes
 from fairlane.fabric.places import shapes
 from fairlane.fabric.places.shapes import Floats, Step, around, longest, places_in, steps_of
 from fairlane.fabric.view import Fabric
-from fairlane.plot.fabric import parts
-from fairlane.plot.fabric.parts import DOT, LINE
-from fairlane.plot.runs import Drawn, Given
-from fairlane.plot.style import PALETTE
+from fairlane.views.drawing import parts
+from fairlane.views.drawing.parts import DOT, LINE
+from fairlane.views.drawing.runs import Drawn, Given
+from fairlane.views.drawing.style import PALETTE
 from fairlane.wording import plural
 
 MOST_SWITCHES = 4096  # switches up to which all of them are drawn; beyond it, those at the beginning of each dimension

@@ -8,9 +8,9 @@ from pathlib import Path
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.view import Fabric
 from fairlane.inputs.files import replacing
-from fairlane.plot.fabric import grid, groups, levels
-from fairlane.plot.runs import Drawn, Given, figure_of
-from fairlane.plot.style import save, styled
+from fairlane.views.drawing import grid, groups, levels
+from fairlane.views.drawing.runs import Drawn, Given, figure_of
+from fairlane.views.drawing.style import save, styled
 from fairlane.views.style import Look
 
 __all__ = ["draw", "write_figure"]

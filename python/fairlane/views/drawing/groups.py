@@ -10,10 +10,10 @@ from matplotlib.patches import Circle
 from fairlane.fabric.places import shapes
 from fairlane.fabric.places.shapes import Floats, Shape, in_group, outwards, radius_of
 from fairlane.fabric.view import Fabric
-from fairlane.plot.fabric import parts
-from fairlane.plot.fabric.parts import DOT, LINE, SQUARE
-from fairlane.plot.runs import Drawn, Given
-from fairlane.plot.style import INK, PALETTE
+from fairlane.views.drawing import parts
+from fairlane.views.drawing.parts import DOT, LINE, SQUARE
+from fairlane.views.drawing.runs import Drawn, Given
+from fairlane.views.drawing.style import INK, PALETTE
 from fairlane.wording import plural
 
 MOST_IN_FULL = 64  # switches up to which all of them are drawn

@@ -1,20 +1,18 @@
 """The loop that every simulation runs in: slices, between which it is watched, reported on and can be stopped."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from threading import Event
 from typing import Protocol
 
+from fairlane.core.bridge import RawTable
 from fairlane.units import CLOCK_END
 
 SLICE_S = 0.1  # wall time that a slice of its own length aims at, s: stopping takes at most a few of them
 FIRST_HOPS, FIRST_WINDOW = 20_000, 10**9
 """Packet-hops and simulated time, ps, of the first slice, before the speed is known."""
-
-RawTable = Mapping[str, tuple[str, bytes]]
-"""A table as the engine returns it: column name to (numpy dtype, raw bytes), text as ("json", UTF-8 JSON list)."""
 
 
 class Engine(Protocol):

@@ -17,11 +17,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from fairlane.errors import ResultsError
-from fairlane.plot.style import EMPTY, INK, canvas, changes, colours, headline_of, what_of
 from fairlane.results.culprit import HINT, headline
 from fairlane.results.run import Run
 from fairlane.results.views import Interference
 from fairlane.views import heat
+from fairlane.views.drawing.style import EMPTY, INK, canvas, changes, colours, headline_of, what_of
 from fairlane.views.run.slowdown import notes, title
 from fairlane.wording import significant
 

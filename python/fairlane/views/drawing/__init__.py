@@ -12,10 +12,10 @@ from typing import Any, get_type_hints
 from fairlane.errors import Problem, ResultsError, ScenarioError
 from fairlane.inputs.problems import refusing
 from fairlane.inputs.registry import Registry, blamed
-from fairlane.plot.runs import Given, figure_of, interference, slowdown
-from fairlane.plot.style import save, styled
 from fairlane.results.base import Results
 from fairlane.results.run import Run
+from fairlane.views.drawing.runs import Given, figure_of, interference, slowdown
+from fairlane.views.drawing.style import save, styled
 from fairlane.views.kinds import KINDS, LIGHT, nothing_in
 from fairlane.views.picture import rendered
 from fairlane.views.style import Look

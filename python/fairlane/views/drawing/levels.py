@@ -11,10 +11,10 @@ from matplotlib.patches import FancyBboxPatch
 from fairlane.fabric.places import shapes
 from fairlane.fabric.places.shapes import Tree, columns
 from fairlane.fabric.view import Fabric
-from fairlane.plot.fabric import parts
-from fairlane.plot.fabric.parts import DOT, LINE, SQUARE, WIDE
-from fairlane.plot.runs import Drawn, Given
-from fairlane.plot.style import PALETTE
+from fairlane.views.drawing import parts
+from fairlane.views.drawing.parts import DOT, LINE, SQUARE, WIDE
+from fairlane.views.drawing.runs import Drawn, Given
+from fairlane.views.drawing.style import PALETTE
 from fairlane.wording import plural
 
 MOST_IN_FULL = 48  # switches of a level up to which all are drawn

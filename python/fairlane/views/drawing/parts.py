@@ -13,9 +13,9 @@ from matplotlib.lines import Line2D
 from fairlane.fabric.places import shapes
 from fairlane.fabric.places.shapes import Floats, Point
 from fairlane.fabric.view import Fabric
-from fairlane.plot.runs import Drawn, Given, Panels
-from fairlane.plot.style import INK, LETTERS_AN_INCH, MUTED, PALETTE, title_of
 from fairlane.units import BANDWIDTH
+from fairlane.views.drawing.runs import Drawn, Given, Panels
+from fairlane.views.drawing.style import INK, LETTERS_AN_INCH, MUTED, PALETTE, title_of
 from fairlane.wording import plural, significant
 
 SWITCH = PALETTE[0]

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from fairlane.engine.drive import Engine, RawTable
+from fairlane.core.bridge import RawTable
+from fairlane.core.drive import Engine
 from fairlane.errors import RunError
 from fairlane.wording import plural
 
