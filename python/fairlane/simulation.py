@@ -317,7 +317,7 @@ class Simulation:
         return derive.failures(derive.labels_of(self._resolved), measured, (), self._links.hosts)
 
     def sweeps(self) -> "pl.DataFrame":
-        """When routes were recomputed so far, with which routing and why, and the hosts that were cut off."""
+        """Return the recomputations of routes so far: time, routing, reason, and the hosts that were cut off."""
         from fairlane.core.tables import frame
         from fairlane.results import derive
 

@@ -42,15 +42,15 @@ class Check:
     """One thing that was looked at."""
 
     name: str
-    """What was looked at, as ``Python`` or ``opensm``."""
+    """Subject of the check, as ``Python`` or ``opensm``."""
     status: Status
     """How it ended."""
     found: str
-    """What is there: a version, a path, an amount."""
+    """A version, a path, an amount."""
     needed_by: str = ""
     """The commands that need it; empty for what all of them need."""
     todo: str = ""
-    """What to do if it is not ``ok``."""
+    """Advice if it is not ``ok``."""
     data: Mapping[str, Any] = field(default_factory=dict)
     """The same for programs, where a sentence is not enough."""
 
@@ -281,7 +281,7 @@ def ask(function: str) -> Mapping[str, Any]:
 
 
 def build_info() -> str:
-    """How the compiled simulator was built, as JSON."""
+    """Return how the compiled simulator was built, as JSON."""
     from fairlane.core import bridge
 
     return json.dumps({**bridge.build_info(), "file": bridge.LIBRARY})

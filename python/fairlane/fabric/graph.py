@@ -69,7 +69,7 @@ class Graph:
 
     @cached_property
     def plan(self) -> dict[str, Any]:
-        """How the switches are laid out: ``kind`` is "free" (by levels only), "groups" or "grid", with its sizes."""
+        """Layout of the switches: ``kind`` is "free" (by levels only), "groups" or "grid", with its sizes."""
         lanes: dict[str, Any] = json.loads(self._core.plan())
         return lanes
 

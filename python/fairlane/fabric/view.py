@@ -1,4 +1,4 @@
-"""What a fabric consists of, and what a routing uses of it: counts, diameter, bisection, links without a route."""
+"""Describe a fabric and its routing: counts, diameter, bisection, links without a route."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,16 +34,16 @@ class IdleLinks:
     """Of the class."""
     role: str
     links: int
-    """How many no route takes."""
+    """Number that no route takes."""
     total: int
-    """How many the class has."""
+    """Number of the class."""
     first: tuple[str, ...]
     """Some of them, by name."""
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """What the routes between all pairs of endpoints (adapters) use of a fabric, whatever the loads."""
+    """Use of a fabric by the routes between all pairs of endpoints (adapters), whatever the loads."""
 
     idle: tuple[IdleLinks, ...]
     """Links that no route takes, by class."""
@@ -56,7 +56,7 @@ class Coverage:
     """Of the pairs of endpoints at different switches, the share whose route is a minimal path; None for a routing
     that goes by loads."""
     sources: tuple[int, int]
-    """From how many switches the two shares were measured, and how many have hosts."""
+    """Switches from which the two shares were measured, and those that have hosts."""
     warnings: tuple[str, ...]
     """Idle links between switches, and shares that are low, as sentences."""
 
@@ -140,7 +140,7 @@ class FabricDescription:
     """How many switches there are at each level: level 1 are the leaves of a tree. Where a fabric has no levels, level
     n is n links from the nearest host."""
     plan: Mapping[str, Any]
-    """How the switches are laid out: ``kind`` is "free" (by levels only), "groups" or "grid", with its sizes."""
+    """Layout of the switches: ``kind`` is "free" (by levels only), "groups" or "grid", with its sizes."""
     links: tuple[LinkClass, ...]
     diameter: int
     """Maximum number of links between two hosts."""

@@ -25,7 +25,7 @@ class FabricView(Protocol):
 
     @property
     def plan(self) -> Mapping[str, Any]:
-        """How the switches are laid out: ``kind`` is "free" (by levels only), "groups" or "grid", with its sizes."""
+        """Layout of the switches: ``kind`` is "free" (by levels only), "groups" or "grid", with its sizes."""
 
     @property
     def levels(self) -> Sequence[int]:
@@ -51,7 +51,7 @@ class Request:
     """Request of a job for hosts."""
 
     hosts: int
-    """How many hosts it needs."""
+    """Number of hosts that it needs."""
     rng: numpy.random.Generator
     """Its own stream of random numbers."""
     communication: Callable[[], Communication] | None = None

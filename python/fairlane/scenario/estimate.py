@@ -83,7 +83,7 @@ def fabric_parts(fabric: Mapping[str, Any], lanes: int, architecture: str, engin
 
 
 def estimate(scenario: "ScenarioTables", jobs: Sequence["ResolvedJob"], path: MeanPath) -> Estimate:
-    """What the scenario takes, whose jobs have not been placed."""
+    """Estimate a scenario whose jobs have not been placed."""
     lanes = len(path.lanes)
     architecture = scenario.network.switch.name
     # Until results are precise enough, the co-run and every other run are kept.

@@ -266,7 +266,7 @@ def rails_of(scenario: "ScenarioTables", job: "ResolvedJob", fabric: "Fabric") -
 
 
 def rail_notes(name: str, policy: RailPolicy | None, adapters: Mapping[int, int]) -> Iterator[str]:
-    """What a user should know of a job whose hosts differ in their number of ``adapters``."""
+    """Yield notes on a job whose hosts differ in their number of ``adapters``."""
     fewest, most = min(adapters.values()), max(adapters.values())
     if fewest < most and not (policy and policy.policy == "only"):
         yield (

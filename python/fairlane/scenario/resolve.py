@@ -220,7 +220,7 @@ def _tables(scenario: "ScenarioTables") -> dict[str, Any]:
 
 
 def _record(scenario: "ScenarioTables") -> dict[str, int] | None:
-    """Which job is recorded and when, as the simulator takes it."""
+    """Return the job that is recorded and the time, as the simulator takes it."""
     record = scenario.observe.record
     if record is None:
         return None

@@ -25,7 +25,7 @@ BASE = 200 * 2**20  # bytes of Python with the libraries that a run loads
 
 @dataclass(frozen=True)
 class Part:
-    """What a key of the scenario takes."""
+    """Memory and time of a key of the scenario."""
 
     key: str
     what: str  # what makes it so large, as "4,096 ranks"
@@ -37,7 +37,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a run of the scenario takes."""
+    """Memory and time of a run of the scenario."""
 
     parts: tuple[Part, ...]  # what depends on the scenario, the largest first
     packet_hops: float  # of the co-run; isolated runs are not included
@@ -74,9 +74,9 @@ class ResolvedJob:
     placement: Placement
     """The placement table that it follows: its own or the scenario's."""
     ranks_per_host: int
-    """How many consecutive ranks share a host."""
+    """Number of consecutive ranks that share a host."""
     program: bridge.Program
-    """What its ranks do: nothing until ``resolve`` writes it."""
+    """Program of its ranks: empty until ``resolve`` writes it."""
     recorded: bridge.Program | None = None
     """The program of its trace, if it has one."""
     service_level: int | None = None

@@ -22,7 +22,7 @@ from fairlane.wording import html_table, plural
 
 
 class Scenario(ScenarioTables):
-    """Which jobs run where, on which fabric, with which service levels, for how long.
+    """Jobs on a fabric: their hosts, programs, service levels, and the simulated time.
 
     Read one with ``Scenario.load``, or build it from the same tables::
 

@@ -30,7 +30,7 @@ class ScenarioTables(Table):
     duration: Duration = Field(default=60 * 10**9, gt=0)
     """Simulated time; with a table ``until`` its ``at_most``."""
     until: Written[Until | None] = None
-    """When a run ends early: as soon as its results are precise enough. Other commands simulate ``at_most``."""
+    """Condition for an early end: results that are precise enough. Other commands simulate ``at_most``."""
     memory: Annotated[Size, Field(gt=0)] | None = None
     """Memory limit: a run whose estimate exceeds it is refused. Default: the machine's memory."""
     model: str | None = None
@@ -55,7 +55,7 @@ class ScenarioTables(Table):
     jobs: Written[list[Job]] = Field(min_length=1)
     """Tables `[[jobs]]`: one for each job."""
     fault: Written[list[Fault]] = Field(default_factory=list)
-    """What goes wrong with the fabric, and when."""
+    """Faults of the fabric, with their times."""
     background: Written[Background | None] = None
     """Random background jobs on the hosts that ``jobs`` leave free."""
 
@@ -66,7 +66,7 @@ class ScenarioTables(Table):
 
     @property
     def applied(self) -> Applied:
-        """What its ``model`` has set, and what fairlane does otherwise."""
+        """Keys that its ``model`` has set, and differences that remain."""
         return self._applied
 
     @property

@@ -43,7 +43,7 @@ class MeanPath:
 
     @classmethod
     def of(cls, spec: Mapping[str, Any], fabric: Fabric, virtual_lanes: int, switch_latency: int) -> "MeanPath":
-        """That of a fabric that is built."""
+        """Measure the mean path of a fabric that is built."""
         _, _, links = bridge.fabric_size(spec)
         lanes = fabric.required_virtual_lanes(virtual_lanes)
         rng, hosts = Random(0), fabric.hosts
@@ -144,7 +144,7 @@ def _open_overload(scenario: "ScenarioTables", job: "ResolvedJob", path: MeanPat
 
 
 def recorded_load(scenario: "ScenarioTables", job: "ResolvedJob", path: MeanPath) -> Load:
-    """That of a trace, from its description: at the pace at which it was recorded."""
+    """Estimate the load of a trace, from its description: at the pace at which it was recorded."""
     trace = job.table.trace
     assert trace is not None, "only for jobs with a trace"
     described = trace.describe()

@@ -168,7 +168,7 @@ class Plan(ABC):
 
     @property
     def notes(self) -> Sequence[str]:
-        """What to know about the results, a sentence each."""
+        """Notes on the results, a sentence each."""
         return ()
 
 

@@ -40,7 +40,7 @@ class Computable(Protocol):
 
     @property
     def label(self) -> str:
-        """What it is, for people."""
+        """A name for people."""
 
     @property
     def cost(self) -> float:
