@@ -149,14 +149,17 @@ def ns3(nodes: int, switches: list[int], links: list[str]) -> str:
 
 def test_topologies_of_ns3(tmp_path: Path) -> None:
     links = ["0 2 100Gbps 1us 0", "1 3 25Gbps 0.0005ms 0.01", "2 3 400Gbps 1000ns 0.0", "2 3 400Gbps 1000ns 0.0"]
-    wiring = read(tmp_path, ns3(4, [2, 3], links))
+    wiring = read(tmp_path, ns3(4, [2, 3], links) + "\nFirst line: nodes, switches, links\n0 2 are two hosts\n")
     assert wiring.hosts == ("host0", "host1")
     assert [(cable.ends, cable.bandwidth, cable.latency) for cable in wiring.cables] == [
         (("host0", "switch2"), 100 * G, 1_000_000),
         (("host1", "switch3"), 25 * G, 500_000),
         *[(("switch2", "switch3"), 400 * G, 1_000_000)] * 2,
     ]
-    assert wiring.remarks == ("1 links have packet errors, which are left out: see faults, bit_errors",)
+    assert wiring.remarks == (
+        "from line 8 on the file is ignored: it announces no more links",
+        "1 links have packet errors, which are left out: see faults, bit_errors",
+    )
 
 
 def test_topologies_of_simai_have_an_adapter_for_each_link_of_a_gpu(tmp_path: Path) -> None:
@@ -203,6 +206,19 @@ def test_dimensions_of_astra_sim(dimensions: list[tuple[str, int]], tmp_path_fac
         stride *= size
 
 
+WIDE = """Nodes 65536
+Tiers 2
+Podsize 65536
+Tier 0
+Radix_Down 8
+Radix_Up 65536
+Downlink_speed_Gbps 100
+Downlink_Latency_ns 500
+Tier 1
+Radix_Down 8192
+Downlink_speed_Gbps 100
+Downlink_Latency_ns 500
+"""
 NET = "topology: [ Ring ]\nnpus_count: [ 4 ]\nbandwidth: [ 50 ]\nlatency: [ 500 ]\n"
 LINKS = ["0 2 100Gbps 1us 0", "1 2 100Gbps 1us 0"]
 
@@ -222,6 +238,7 @@ LINKS = ["0 2 100Gbps 1us 0", "1 2 100Gbps 1us 0"]
         ),
         (LEAF_SPINE.replace("Radix_Up 2", "Radix_Upp 2"), r"file:9: no key radix_upp; allowed: tier, radix_down"),
         (LEAF_SPINE.replace("Nodes 24", "Nodes x"), r"file:2: nodes = x; allowed: a whole number from 1 to 65536"),
+        (WIDE, "536,936,448 cables; allowed: at most 1,048,576"),
         (LEAF_SPINE.partition("Tier 1")[0], "tier 1 is missing"),
         (LEAF_SPINE.replace("Downlink_Latency_ns 500", "", 1), "file:6: tier 0 has no downlink_latency_ns"),
         (ns3(3, [2], LINKS[:1]).replace("3 1 1", "3 1 2"), "2 links of 5 words each are announced, and 5 words follow"),
@@ -237,6 +254,11 @@ LINKS = ["0 2 100Gbps 1us 0", "1 2 100Gbps 1us 0"]
         (NET.replace("[ 4 ]", "[ 4, 2 ]"), "dimensions differ: 1 in topology, 2 in npus_count"),
         (NET.replace("latency", "lateness"), "latency is missing or no list"),
         (NET.replace("4", "100000"), "100,000 NPUs; allowed: at most 65,536"),
+        (
+            NET.replace("4", "65536").replace("Ring", "FullyConnected"),
+            "2,147,450,880 cables; allowed: at most 1,048,576",
+        ),
+        ('{ "logical-dims": ["8"] }', "logical dimensions .* no links; allowed: the topology file"),
         (LEAF_SPINE.replace("Tier 1", "Tier 2"), "file:14: tier = 2; allowed: 0 to 1, each once"),
         ('{ "all-reduce-implementation": 5 }', "no fabric; allowed: its network file"),
         (
@@ -248,3 +270,12 @@ LINKS = ["0 2 100Gbps 1us 0", "1 2 100Gbps 1us 0"]
 def test_what_is_wrong_is_named(text: str, words: str, tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match=words):
         read(tmp_path, text)
+
+
+@pytest.mark.parametrize("suffix", ["json", "txt"])
+def test_a_system_file_is_told_from_a_fabric_whatever_its_name(
+    suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / f"system.{suffix}").write_text('{ "endpoint-delay": 10, "all-reduce-implementation": ["ring"] }')
+    assert execute(["fabric", "describe", str(tmp_path / f"system.{suffix}")]) == 2
+    assert "a system file of ASTRA-sim, which has no fabric" in capsys.readouterr().err.replace("\n", " ")

@@ -12,6 +12,7 @@ from fairlane import Scenario, ScenarioError
 from fairlane.results.accelerators import latencies
 from fairlane.results.run import Run
 from fairlane.workload import JobScript
+from fairlane.workload.builder import Rank
 from fairlane.workload.inference import Inference
 
 MODEL: dict[str, Any] = {
@@ -30,13 +31,16 @@ MODEL: dict[str, Any] = {
 }
 
 
-def served(ranks: int = 5, **parameters: Any) -> Run:
+def scenario(ranks: int = 5, **parameters: Any) -> Scenario:
     workload = {"name": "inference", **MODEL, **parameters}
     nccl = {"protocol": "simple", "algorithm": "ring"}
     job = {"name": "job", "ranks": ranks, "workload": workload, "nccl": nccl}
     fabric = {"topology": "fat_tree", "hosts": ranks, "levels": 1, "bandwidth": "400 Gb/s"}
-    scenario = Scenario.read({"duration": "200 ms", "fabric": fabric, "jobs": [job]})
-    return fairlane.run(scenario, isolated=False, live=False)
+    return Scenario.read({"duration": "200 ms", "fabric": fabric, "jobs": [job]})
+
+
+def served(ranks: int = 5, **parameters: Any) -> Run:
+    return fairlane.run(scenario(ranks, **parameters), isolated=False, live=False)
 
 
 def test_times_are_those_of_prefill_and_of_steps() -> None:
@@ -62,6 +66,19 @@ def test_all_keys_and_values_go_to_the_gpus_that_decode() -> None:
     allreduces = 4 * 2 * 1024 * 2048 * 2
     assert sent[1] == 12 * (values + allreduces)
     assert sent[4] == 12 * 1024 * 4
+
+
+def test_gpus_of_a_group_have_equal_shares_of_tokens_that_do_not_divide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three requests on two GPUs: one and a half tokens each, so that the experts get three, not four."""
+    shares = set()
+
+    def experts_of(_: Inference, rank: Rank, *given: Any, **_more: Any) -> None:
+        shares.add((rank.index < 2, given[2]))
+
+    monkeypatch.setattr(Inference, "experts_of", experts_of)
+    scenario(batch=3, experts=2, expert=2, top_k=1).resolve()
+    assert shares == {(True, 512), (False, 1.5)}
+    assert Inference(**MODEL).activations(1.5) == 3 * Inference(**MODEL).activations(1) // 2
 
 
 def test_arrivals_are_a_poisson_process_of_the_seed() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 import fairlane
 from fairlane import Scenario, ScenarioError
+from fairlane.scenario.nccl import Nccl
 
 BANDWIDTH = 50e9
 """Of an adapter, bytes per second."""
@@ -100,6 +101,32 @@ def test_levels_add_up() -> None:
     assert row["time_s"] == pytest.approx(within + between, rel=0.03)
 
 
+@pytest.mark.parametrize("gpus", [2, 8])
+@pytest.mark.parametrize("size", [1 << 20, 512 * MIB])
+def test_nvls_takes_the_buffer_and_one_part_of_it_in_and_out_of_each_gpu(gpus: int, size: int) -> None:
+    """S (1 + 1/n) at the scale-up bandwidth, and a latency: busbw exceeds the link by 2 (n - 1) / (n + 1)."""
+    row = measured(1, gpus, size, algorithm="nvls", protocol="auto")
+    time = size * (1 + 1 / gpus) / SCALE_UP
+    assert row["time_s"] == pytest.approx(SCALE_UP_LATENCY + time, rel=0.01)
+    if size > MIB:
+        assert row["busbw_gb_s"] == pytest.approx(SCALE_UP / 1e9 * 2 * (gpus - 1) / (gpus + 1), rel=0.01)
+    call = measured(1, gpus, size, algorithm="nvls", software_latency=1)["time_s"] - row["time_s"]
+    assert call == pytest.approx(25e-6, abs=1e-6)
+
+
+def test_algorithms_that_apply_to_some_collectives_only_are_remarked_on() -> None:
+    """Between servers nvls is as auto; hierarchical needs as many ranks on each server, and is a ring without."""
+    assert measured(2, 2, MIB, algorithm="nvls") == measured(2, 2, MIB, algorithm="auto")
+    (note,) = (note for note in scenario(2, 2, MIB, algorithm="nvls").resolve().notes if "nvls" in note)
+    assert note.startswith("job 'job' has 2 hosts: allreduces between hosts use a ring or tree")
+    assert not [note for note in scenario(1, 2, MIB, algorithm="nvls").resolve().notes if "nvls" in note]
+    assert Nccl(algorithm="hierarchical").remark("job", [0, 0, 1, 1]) is None
+    remark = Nccl(algorithm="hierarchical").remark("job", [0, 0, 1])
+    assert (
+        remark == "job 'job' has from 1 to 2 ranks on its hosts: collectives of all ranks use rings, not nccl.algorithm"
+    )
+
+
 def test_a_broadcast_passes_on_chunks() -> None:
     ranks, size = 4, 8 * MIB
     row = measured(ranks, 1, size, operation="bcast", channels=1)
@@ -146,6 +173,7 @@ def test_pxn_sends_between_servers_in_the_rail_of_the_receiver() -> None:
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "jobs[0].nccl.protocol": ({"nccl": {"protocol": "ll182"}}, r'did you mean "ll128"'),
+    "jobs[0].nccl.protocol = ll": ({"nccl": {"protocol": "ll", "algorithm": "nvls"}}, "auto or simple"),
     "jobs[0].nccl.channels": ({"nccl": {"channels": 65}}, "at most 64"),
     "jobs[0].nccl.chanels": ({"nccl": {"chanels": 2}}, r'did you mean "channels"'),
     "jobs[0].workload.to_size": ({"workload": {"name": "nccl_tests", "to_size": "1 KiB"}}, "at least from_size"),
@@ -170,7 +198,7 @@ def test_bad_input_is_named(key: str) -> None:
                 "jobs": [{"ranks": 8, "workload": {"name": "nccl_tests"}, **job}],
             }
         )
-    assert key in str(error.value)
+    assert key in str(error.value).replace('"', "")
     assert words.replace("\\", "") in str(error.value)
 
 

@@ -59,10 +59,25 @@ workload = {{ name = "broken.py:Broken", {compute} }}
             ],
         ),
         ("rank.collective('allreduce', 8 * (1 + first))", ["broken", "rank 0 called allreduce(", "but rank"]),
+        (
+            "rank.comm_create(7, [0, 1, 2] if first else [0, 1]) or first and rank.collective('barrier', comm=7)"
+            " or rank.index == 1 and rank.collective('barrier', comm=7)",
+            ["broken", "called barrier(communicator 7) among 3 ranks", "called barrier(communicator 7) among 2 ranks"],
+        ),
         ("rank.send(4, 8) if first else None", ["broken", "rank 0", "Send(8 bytes to 4", "4 ranks"]),
         ("rank.recv(1, comm=9) if first else None", ["broken", "rank 0", "communicator 9)", "no communicator 9"]),
     ],
-    ids=["receive", "send", "stuck collective", "kinds", "roots", "sizes", "no such rank", "no such communicator"],
+    ids=[
+        "receive",
+        "send",
+        "stuck collective",
+        "kinds",
+        "roots",
+        "sizes",
+        "lists of members",
+        "no such rank",
+        "no such communicator",
+    ],
 )
 def test_a_broken_program_ends_the_run_with_ranks_and_operations(
     body: str, words: list[str], compute: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -159,6 +159,31 @@ def test_what_cannot_be_simulated_is_listed_and_can_be_excluded(tmp_path: Path) 
     assert finish(simulated(path, exclude=["ALLREDUCEALLTOALL", "pp"])) == 18 * NS
 
 
+@pytest.mark.parametrize(("pp", "vpp", "ga"), [(2, 1, 3), (4, 2, 2)])
+def test_a_pipeline_adds_its_bubble_and_exchanges(pp: int, vpp: int, ga: int, tmp_path: Path) -> None:
+    """As SimAI adds them: computation (pp - 1) / (ga vpp), and 2 ga vpp transfers of pp_comm one after another."""
+    size, work = 1 << 20, (1_000_000 + 2_000_000 + 3_000_000) * NS
+    layer = (none(1_000_000), none(2_000_000), none(3_000_000))
+    path = workload(tmp_path, layer, pp=pp, vpp=vpp, ga=ga, pp_comm=size)
+    simulation = simulated(path)
+    transfer = size * 8 * 10  # ps at 100 Gb/s, without headers and latencies
+    expected = work + work * (pp - 1) // (ga * vpp) + 2 * ga * vpp * transfer
+    if vpp > 1:
+        assert max(ends(simulation)) == pytest.approx(expected, rel=0.01)
+    else:
+        # The first stage only sends forward and receives backward, each of which goes on while the other waits.
+        assert max(ends(simulation)) == pytest.approx(expected, rel=0.02)
+    sent = [
+        size * ga * vpp * (2 if vpp > 1 or 0 < stage < pp - 1 else 1) for stage in range(pp) for _ in range(8 // pp)
+    ]
+    assert simulation.table("ranks")["bytes_sent"].to_list() == sent
+    # A block of GPUs is a stage.
+    assert partners_of(path, 0) == ({8 // pp, 8 - 8 // pp} if vpp > 1 else {8 // pp})
+    embedding = path.read_text().replace("layer0", "embedding_layer")
+    path.write_text(embedding)
+    assert max(ends(simulation)) - max(ends(simulated(path))) == work * (pp - 1) // (ga * vpp)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
@@ -166,6 +191,12 @@ def test_what_cannot_be_simulated_is_listed_and_can_be_excluded(tmp_path: Path) 
         ("ep: 1", "epp: 1", 'line 1: no key "epp"; allowed: model_parallel_NPU_group, ep'),
         ("ep: 1", "ep: x", 'line 1: ep = "x": a whole number is needed'),
         ("all_gpus: 8", "all_gpus: 7", "line 1: all_gpus = 7: no whole number of groups"),
+        (
+            " pp: 1",
+            " pp: 3 pp_comm: 8",
+            "line 1: all_gpus = 8: no whole number of groups of model_parallel_NPU_group = 2",
+        ),
+        ("ga: 1", "ga: 9999999 pp_comm: 8 pp: 2", "1 layers and 19999998 exchanges between stages of 8 GPUs: at most"),
         ("\n1\n", "\n2\n", "line 2: 2 layers, and 1 follow"),
         ("ALLREDUCE\t64", "ALLREDUCE\t6.4", 'line 3: "6.4" is no number of bytes'),
         ("layer0\t-1\t1", "layer0\t-1\tx", 'line 3: "x" is no time in nanoseconds'),

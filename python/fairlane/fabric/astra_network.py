@@ -15,11 +15,12 @@ from typing import Any
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.slurm_topology import YamlError, parse_yaml
-from fairlane.fabric.wiring import Cable, Wiring
+from fairlane.fabric.wiring import Cable, Wiring, within_cables
 from fairlane.inputs.files import content_lines, parse_json, reading
 from fairlane.units import DURATION
 
 _KEYS = ("topology", "npus_count", "bandwidth", "latency")
+_LOGICAL = "logical-dims"
 _FORMS = ("Ring", "FullyConnected", "Switch")
 _MOST_NPUS = 65_536
 _GB = 8 << 30  # bits
@@ -63,6 +64,11 @@ def read_astra_network(text: str, file: Path) -> Wiring:
     rates = [round(_number(value, "bandwidth", file) * _GB) for value in lists["bandwidth"]]
     delays = [round(_number(value, "latency", file) * 1000) for value in lists["latency"]]
     dimensions = list(zip(forms, sizes, rates, delays, strict=True))
+    links = [
+        prod(sizes) * (size - 1 if form == "FullyConnected" else 2) // 2
+        for form, size in zip(forms, sizes, strict=True)
+    ]
+    within_cables(sum(links), file)
     hosts = tuple(f"npu{number}" for number in range(prod(sizes)))
     if forms == ["Switch"]:
         cables = [Cable((host, "switch0"), None, rates[0], delays[0]) for host in hosts]
@@ -129,14 +135,17 @@ def _joined(form: str, routers: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def is_astra_system(text: str) -> bool:
-    """Whether a file is a system file of ASTRA-sim."""
-    return text.lstrip().startswith("{") and '-implementation"' in text
+    """Whether a file is a system file of ASTRA-sim, or a network file of its ns-3 backend."""
+    return text.lstrip().startswith("{") and any(key in text for key in ('-implementation"', f'"{_LOGICAL}"'))
 
 
 def refuse_astra_system(text: str, file: Path) -> Wiring:
     """Raises ``ScenarioError``: it has no fabric, and says how a scenario has its collective algorithms."""
     with reading(file):
         data = parse_json(text)
+    if _LOGICAL in data:
+        words = "logical dimensions of ASTRA-sim's ns-3 backend, which have no links"
+        raise ScenarioError(Problem.of_file(file, words, allowed="the topology file that its ns-3 configuration names"))
     chosen = []
     for key, (collective, algorithms) in _ALGORITHMS.items():
         names = data.get(f"{key}-implementation")

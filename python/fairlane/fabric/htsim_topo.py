@@ -13,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.fabric.wiring import Cable, Wiring
+from fairlane.fabric.wiring import Cable, Wiring, within_cables
 from fairlane.inputs.files import content_lines
 
 _HEADER = ("nodes", "tiers", "podsize")
@@ -124,6 +124,8 @@ def _counts(header: dict[str, int], tiers: list[_Tier], file: Path) -> list[int]
     problems += _oversubscription(tiers, file)
     if problems:
         raise ScenarioError(problems)
+    cables = [nodes, *(below * tier["radix_up"] for below, tier in zip(counts[:-1], tiers[:-1], strict=True))]
+    within_cables(sum(cables), file)
     return counts
 
 

@@ -2,7 +2,8 @@
 
 The first line has the numbers of nodes, switches and links; SimAI's the nodes, GPUs of a server, NVSwitches, switches,
 links and the kind of GPU. Then come the ids of the switches (NVSwitches first), and for each link two ids, its rate,
-its delay and its rate of packet errors. All words are separated by any white space, as in ``common.h`` of SimAI.
+its delay and its rate of packet errors. All words are separated by any white space, as in ``common.h`` of SimAI. What
+follows is ignored, as by ns-3: files of HPCC have notes and more links there.
 """
 
 import re
@@ -36,7 +37,9 @@ def read_ns3_topology(text: str, file: Path) -> Wiring:
     )
     words = words[6 if with_gpus else 3 :]
     switches = nvswitches + others
-    if len(words) != switches + _LINK_WORDS * links:
+    announced = switches + _LINK_WORDS * links
+    ignored, words = words[announced:], words[:announced]
+    if len(words) != announced:
         following = len(words) - switches
         text = f"{links} links of {_LINK_WORDS} words each are announced, and {max(0, following)} words follow"
         raise ScenarioError(Problem.of_file(file, f"{text} the ids of {switches} switches: is the file cut off?"))
@@ -67,11 +70,13 @@ def read_ns3_topology(text: str, file: Path) -> Wiring:
     missing = [name for name in (*hosts.values(), *names.values()) if name not in joined]
     if missing:
         raise ScenarioError([Problem.of_file(file, f"{name} has no link") for name in missing[:10]])
-    remarks = tuple(_remarks(lossy, per_server, nvswitches))
+    remarks = tuple(_remarks(lossy, per_server, nvswitches, ignored))
     return Wiring(tuple(hosts.values()), tuple(cables), remarks=remarks, source=file)
 
 
-def _remarks(lossy: int, per_server: int, nvswitches: int) -> Iterator[str]:
+def _remarks(lossy: int, per_server: int, nvswitches: int, ignored: list[_Word]) -> Iterator[str]:
+    if ignored:
+        yield f"from line {ignored[0][0]} on the file is ignored: it announces no more links"
     if lossy:
         yield f"{lossy} links have packet errors, which are left out: see faults, bit_errors"
     if nvswitches:

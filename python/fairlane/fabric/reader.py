@@ -60,6 +60,13 @@ def read_wiring(
     return with_tables(wiring, Path(tables)) if tables else wiring
 
 
+def refuse_others(file: Path) -> None:
+    """Raises ``ScenarioError`` for a JSON file of another program without a fabric, and says what to read instead."""
+    text = _text(file)
+    if is_astra_system(text):
+        refuse_astra_system(text, file)
+
+
 def _with_bandwidth(wiring: Wiring, bandwidth: int, file: Path) -> Wiring:
     if all(cable.bandwidth is not None for cable in wiring.cables):
         message = f"every cable of {file} has a bandwidth of its own"

@@ -19,6 +19,8 @@ from fairlane.units import BANDWIDTH, DURATION, Kind
 if TYPE_CHECKING:
     import networkx
 
+_MOST_CABLES = 1 << 20
+
 
 @dataclass(frozen=True, slots=True)
 class Cable:
@@ -137,6 +139,12 @@ class Wiring:
             message = str(error).removeprefix(f"{error.path}: ")
             file = self.tables_source if (error.path or "").startswith("fabric.tables") else None
             raise ScenarioError(Problem.of_file(file or self.source, message)) from None
+
+
+def within_cables(count: int, file: Path) -> None:
+    """Raises ``ScenarioError`` if the few numbers of a file stand for more cables than are built."""
+    if count > _MOST_CABLES:
+        raise ScenarioError(Problem.of_file(file, f"{count:,} cables", allowed=f"at most {_MOST_CABLES:,}"))
 
 
 def from_networkx(

@@ -6,7 +6,7 @@ from typing import Any
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.export import wiring_of
-from fairlane.fabric.reader import read_wiring
+from fairlane.fabric.reader import read_wiring, refuse_others
 from fairlane.fabric.table import FabricTable
 from fairlane.fabric.view import Fabric
 from fairlane.fabric.wiring import Wiring
@@ -54,6 +54,7 @@ def spec_of(
             table, parameters = _named(key, str(source))
             assignments = [*parameters, *assignments]
         elif source.suffix == ".json":
+            refuse_others(source)
             table = {"topology": "imported", "file": str(source)}
         elif source.suffix == ".toml":
             return _of_scenario(source, assignments)

@@ -1,9 +1,13 @@
 """NCCL's collectives in place of MPI's for a job, and the scale-up domain of the GPUs of a server."""
 
-from typing import Any, Literal
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from fairlane.errors import Problem
+from fairlane.inputs.problems import Problems
 from fairlane.inputs.table import Table
 from fairlane.units import Bandwidth, Duration
 
@@ -17,10 +21,11 @@ class Nccl(Table):
     Barriers, gathers, scatters and scans, and v-variants except that of all-to-all, are those of ``mpi``.
     """
 
-    algorithm: Literal["auto", "ring", "tree", "hierarchical"] = "auto"
+    algorithm: Literal["auto", "ring", "tree", "hierarchical", "nvls"] = "auto"
     """``auto``: ring or tree, as NCCL's model of times chooses. ``tree`` applies to allreduce. ``hierarchical``, which
     NCCL does not have: a reduce-scatter in each server, rings of the GPUs of one number, an allgather in each server;
-    for allreduce, allgather and reduce-scatter with as many members on each server. Others use rings."""
+    for allreduce, allgather and reduce-scatter with as many members on each server. Others use rings. ``nvls``: the
+    switch of the scale-up network reduces an allreduce within a host, with ``simple``; others as with ``auto``."""
     protocol: Literal["auto", "ll", "ll128", "simple"] = "auto"
     """Protocol by which a receiver learns that data has arrived; ``auto``: as NCCL's model of times chooses."""
     channels: int | None = Field(default=None, ge=1, le=MOST_CHANNELS)
@@ -37,6 +42,23 @@ class Nccl(Table):
     """Latency within a host."""
     software_latency: float = Field(default=1.0, ge=0, le=100)
     """Factor on the software latencies of NCCL's model of times, per call and per step."""
+
+    @model_validator(mode="after")
+    def _with_switch(self) -> Self:
+        if self.algorithm == "nvls" and self.protocol in ("ll", "ll128"):
+            raise Problems(Problem("protocol", "does not go with algorithm = nvls", self.protocol, "auto or simple"))
+        return self
+
+    def remark(self, name: str, hosts: Iterable[int]) -> str | None:
+        """What the algorithm does not do for the collectives of all ranks of job ``name``, one on each of ``hosts``."""
+        members = sorted(Counter(hosts).values())
+        if self.algorithm == "hierarchical" and members[0] < members[-1]:
+            uneven = f"from {members[0]} to {members[-1]} ranks"
+            return f"job {name!r} has {uneven} on its hosts: collectives of all ranks use rings, not nccl.algorithm"
+        if self.algorithm == "nvls" and len(members) > 1:
+            words = f"{len(members)} hosts: allreduces between hosts use a ring or tree; nccl.algorithm = nvls is"
+            return f"job {name!r} has {words} for those within a host"
+        return None
 
     def spec(self) -> dict[str, Any]:
         """The table as the simulator takes it."""

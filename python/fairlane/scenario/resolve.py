@@ -114,6 +114,8 @@ def _notes(jobs: list[ResolvedJob], fabric: Fabric) -> Iterator[str]:
             yield f"job {job.name!r} leaves out of its trace: {left_out}"
     adapters = fabric.adapters_of_hosts
     for job in jobs:
+        if job.nccl and (unused := job.nccl.remark(job.name, job.hosts)):
+            yield unused
         yield from rail_notes(job.name, job.table.rails, {host: int(adapters[host]) for host in job.hosts})
         only = job.rails["only"] if job.rails and job.rails.get("policy") == "only" else None
         if mixed := mixed_speeds(job.name, job.hosts, fabric.bandwidths_of_hosts(only), fabric.host_names):

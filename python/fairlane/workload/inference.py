@@ -200,8 +200,8 @@ class Inference(Transformer):
             instance = self.instance(rank.index)
             assert instance is not None, "invariant: the router has no layers"
             place = (rank.index - instance[2]) % self.expert
-            share = -(-tokens // self.tensor)
-            self.experts_of(rank, comms["expert_parallel"], place, share, layer, least=round(reading))
+            share, comm = tokens / self.tensor, comms["expert_parallel"]
+            self.experts_of(rank, comm, place, share, layer, least=round(reading))
         else:
             rank.compute(max(round(reading), self.network_time(tokens)))
         self.reduce(rank, tokens)

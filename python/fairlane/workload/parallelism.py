@@ -113,9 +113,9 @@ class Transformer(Workload):
         """Parameters of the feed-forward network, or of an expert, of a layer on a GPU: three matrices."""
         return 3 * self.hidden * self.feed_forward // self.tensor
 
-    def activations(self, tokens: int) -> int:
-        """Bytes of the activations of so many tokens between two layers."""
-        return tokens * self.hidden * ELEMENT
+    def activations(self, tokens: float) -> int:
+        """Bytes of the activations of so many tokens, of a GPU on average, between two layers."""
+        return round(tokens * self.hidden * ELEMENT)
 
     def reduce(self, rank: Rank, tokens: int) -> None:
         """Writes the allreduce of the activations of so many tokens in the rank's tensor-parallel group."""
@@ -138,9 +138,9 @@ class Transformer(Workload):
         return [self.expert_imbalance if place == hot else others for place in range(self.expert)]
 
     def experts_of(
-        self, rank: Rank, comm: int, place: int, tokens: int, layer: int, *, passes: int = 1, least: int = 0
+        self, rank: Rank, comm: int, place: int, tokens: float, layer: int, *, passes: int = 1, least: int = 0
     ) -> None:
-        """Writes dispatch, work and combine of the experts of a layer for the ``tokens`` of this rank.
+        """Writes dispatch, work and combine of the experts of a layer for the ``tokens`` of a rank on average.
 
         ``place`` is the rank's in the expert-parallel group ``comm``; the work is done ``passes`` times,
         and takes at least ``least`` ps.

@@ -61,7 +61,16 @@ pub fn read(file: &Path) -> Result<Recorded, TraceError> {
     }
     let format = if matrix { "htsim" } else { "ns-3" };
     let mut recorded = Recorded { files: vec![file.to_owned()], format, place: "line", ..Recorded::default() };
-    recorded.version = if matrix { "connection matrix" } else { "flows" }.to_owned();
+    let six_numbers = |line: &&str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        words.len() == 6 && words.iter().all(|word| word.parse::<f64>().is_ok())
+    };
+    let written = text.lines().filter(six_numbers).count();
+    recorded.version = match flows.len() {
+        _ if matrix => "connection matrix".to_owned(),
+        count if count < written => format!("flows, the first {count} of {written}"),
+        _ => "flows".to_owned(),
+    };
     recorded.graph.ranks = vec![RankGraph::default(); nodes as usize];
     recorded.places = vec![Vec::new(); nodes as usize];
     recorded.add_flows(&flows, &triggers).map_err(wrong)?;
@@ -70,7 +79,7 @@ pub fn read(file: &Path) -> Result<Recorded, TraceError> {
 
 fn connections(text: &str) -> Result<(u32, Vec<Flow>, Triggers), String> {
     let (mut nodes, mut flows, mut expected) = (None, Vec::new(), None);
-    let mut triggers = Triggers::new();
+    let (mut triggers, mut announced) = (Triggers::new(), None);
     for (line, content) in (1..).zip(text.lines()) {
         let wrong = |problem: &str| format!("line {line}: {problem}: {:?}", content.trim());
         let words: Vec<&str> = content.split_whitespace().collect();
@@ -79,7 +88,8 @@ fn connections(text: &str) -> Result<(u32, Vec<Flow>, Triggers), String> {
             [first, ..] if first.starts_with('#') => {}
             ["Nodes", count] => nodes = Some(count.parse().map_err(|_| wrong("no number of nodes"))?),
             ["Connections", count] => expected = Some(count.parse::<usize>().map_err(|_| wrong("no number"))?),
-            ["Triggers", _] | ["Failures", "0"] => {}
+            ["Triggers", count] => announced = Some(count.parse::<usize>().map_err(|_| wrong("no number"))?),
+            ["Failures", "0"] => {}
             ["trigger", "id", id, ref kind @ ..] => {
                 let number = |word: &str| word.parse::<u64>().map_err(|_| wrong("no number"));
                 let causes = match *kind {
@@ -96,8 +106,14 @@ fn connections(text: &str) -> Result<(u32, Vec<Flow>, Triggers), String> {
                 let host = |word: &str| word.parse::<u32>().map_err(|_| wrong("no host"));
                 let mut flow = Flow { line, from: host(from)?, to: host(to)?, ..Flow::default() };
                 let (mut sized, mut started) = (false, false);
-                for pair in attributes.chunks(2) {
-                    let [name, value] = *pair else { return Err(wrong("an attribute has no value")) };
+                let mut attributes = attributes.iter().copied().peekable();
+                while let Some(name) = attributes.next() {
+                    let value = attributes.next_if(|value| name != "msg" || value.parse::<u64>().is_ok());
+                    let value = match value {
+                        Some(value) => value,
+                        None if name == "msg" => continue, // a message without a number
+                        None => return Err(wrong("an attribute has no value")),
+                    };
                     let number = || value.parse::<u64>().map_err(|_| wrong(&format!("no number {value:?}")));
                     match name {
                         "id" | "msg" | "prio" => drop(number()?),
@@ -119,13 +135,16 @@ fn connections(text: &str) -> Result<(u32, Vec<Flow>, Triggers), String> {
         }
     }
     let nodes = nodes.ok_or("Nodes is missing")?;
-    match expected {
-        Some(count) if count != flows.len() => Err(format!("Connections {count}, and {} flows", flows.len())),
-        _ => Ok((nodes, flows, triggers)),
+    for (name, announced, count) in [("Connections", expected, flows.len()), ("Triggers", announced, triggers.len())] {
+        if let Some(announced) = announced.filter(|announced| *announced != count) {
+            return Err(format!("{name} {announced}, and {count} follow"));
+        }
     }
+    Ok((nodes, flows, triggers))
 }
 
-/// The number of flows, then a line each: sender, receiver, priority group, port, bytes, start in seconds.
+/// The number of flows, then a line each: sender, receiver, priority group, port, bytes, start in seconds. What follows is ignored, as
+/// by HPCC, whose files have notes and more flows there.
 fn list(text: &str) -> Result<(u32, Vec<Flow>, Triggers), String> {
     let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
     let count: Option<usize> = lines.next().and_then(|(_, line)| line.trim().parse().ok());
@@ -133,13 +152,16 @@ fn list(text: &str) -> Result<(u32, Vec<Flow>, Triggers), String> {
     for (line, content) in lines {
         let wrong = || format!("line {line}: FROM TO GROUP PORT BYTES START is expected: {:?}", content.trim());
         let words: Vec<&str> = content.split_whitespace().collect();
+        if count == Some(flows.len()) {
+            break;
+        }
         let [from, to, _, _, bytes, start] = *words else { return Err(wrong()) };
         let (from, to) = from.parse().ok().zip(to.parse().ok()).ok_or_else(wrong)?;
         let (bytes, start) = bytes.parse().ok().zip(picoseconds(start, PS_PER_S)).ok_or_else(wrong)?;
         flows.push(Flow { line, from, to, bytes, start, ..Flow::default() });
     }
     if count != Some(flows.len()) {
-        return Err(format!("the number of flows stands in front of them, and there are {}", flows.len()));
+        return Err(format!("line 1: {} flows, and {} follow", count.unwrap_or(0), flows.len()));
     }
     let nodes = flows.iter().map(|flow| flow.from.max(flow.to)).max().map_or(0, |last| last.saturating_add(1));
     Ok((nodes, flows, Triggers::new()))

@@ -5,8 +5,9 @@
 //! computation and a collective after the other; collectives of weight gradients go on beside what follows. After a collective its update
 //! time passes. Sizes are of the whole buffer. Groups are those of `MockNcclGroup.cc`: of n GPUs with t in a tensor group and e in an
 //! expert group, TP has neighbours, DP every t-th GPU, EP e TP groups next to each other, DP_EP every e-th of the TP groups. Collectives
-//! without a suffix are of TP, for weight gradients of DP. What SimAI's packets leave out as well, the exchanges between pipeline
-//! stages, is named before a run, and so is recomputation from checkpoints.
+//! without a suffix are of TP, for weight gradients of DP. Recomputation from checkpoints is named before a run.
+
+mod pipeline;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,12 +18,15 @@ use fairlane_core::program::graph::{After, Node, RankGraph};
 use fairlane_core::program::{CollectiveKind, Volume};
 use fairlane_core::units::{Bytes, Picoseconds};
 
+use self::pipeline::Pipeline;
 use super::Recorded;
 use crate::{Options, TraceError};
 
 const PS_PER_NS: u64 = 1000;
 /// Most operations of all ranks, so that a file does not take all memory.
 const MOST_OPERATIONS: u64 = 50_000_000;
+/// The layer that SimAI leaves out of the bubble.
+const EMBEDDING: &str = "embedding_layer";
 const POLICY: &str = "HYBRID_TRANSFORMER_FWD_IN_BCKWD";
 /// Other policies of files in this form.
 const OTHERS: [&str; 10] = [
@@ -74,6 +78,7 @@ struct Sizes {
     gpus: u32,
     tensor: u32,
     expert: u32,
+    pipeline: Option<Pipeline>,
 }
 
 impl Sizes {
@@ -109,6 +114,7 @@ struct Step<'t> {
 
 struct Layer<'t> {
     line: u64,
+    name: &'t str,
     forward: Step<'t>,
     inputs: Step<'t>,
     weights: Step<'t>,
@@ -135,9 +141,18 @@ pub fn read(file: &Path, options: &Options) -> Result<Recorded, TraceError> {
     let first = text.lines().next().unwrap_or_default();
     let sizes = header(&mut recorded, first, options).map_err(|problem| wrong(format!("line 1: {problem}")))?;
     let layers = layers(&text).map_err(wrong)?;
-    let operations = 9 * layers.len().max(1) as u64 * u64::from(sizes.gpus);
+    let exchanges = sizes.pipeline.map_or(0, |pipeline| pipeline.exchanges().saturating_mul(6));
+    let each = (9 * layers.len().max(1) as u64).saturating_add(exchanges);
+    let operations = each.saturating_mul(sizes.gpus.into());
     if operations > MOST_OPERATIONS {
-        let problem = format!("{} layers of {} GPUs: at most {MOST_OPERATIONS} operations", layers.len(), sizes.gpus);
+        let of_pipeline = sizes.pipeline.map_or_else(String::new, |pipeline| {
+            format!(" and {} exchanges between stages", 2 * u128::from(pipeline.exchanges()))
+        });
+        let problem = format!(
+            "{} layers{of_pipeline} of {} GPUs: at most {MOST_OPERATIONS} operations",
+            layers.len(),
+            sizes.gpus
+        );
         return Err(wrong(problem));
     }
     let steps = layers.iter().flat_map(|layer| [&layer.forward, &layer.inputs, &layer.weights]);
@@ -183,8 +198,7 @@ fn header(recorded: &mut Recorded, line: &str, options: &Options) -> Result<Size
         Ok(0) => Ok(1),
         other => other.map_err(|_| format!("{name} = {}: too large", number(name))),
     };
-    let sizes = Sizes { gpus: size("all_gpus")?, tensor: size("model_parallel_NPU_group")?, expert: size("ep")? };
-    let Sizes { gpus, tensor, expert } = sizes;
+    let (gpus, tensor, expert) = (size("all_gpus")?, size("model_parallel_NPU_group")?, size("ep")?);
     if gpus % tensor != 0 || gpus / tensor % expert != 0 {
         return Err(format!(
             "all_gpus = {gpus}: no whole number of groups of model_parallel_NPU_group = {tensor} times ep = {expert}"
@@ -195,9 +209,17 @@ fn header(recorded: &mut Recorded, line: &str, options: &Options) -> Result<Size
             recorded.unsupported.add(name, reason.to_owned(), 0, 1);
         }
     };
-    missing("pp", u64::from(number("pp") > 1), "the layers do not say what pipeline stages exchange");
+    let (stages, bytes) = (size("pp")?, number("pp_comm"));
+    missing("pp", u64::from(stages > 1 && bytes == 0), "there is no pp_comm, the bytes between pipeline stages");
     missing("checkpoints", number("checkpoint_initiates"), "the forward pass is not repeated from checkpoints");
-    Ok(sizes)
+    if gpus / tensor % stages != 0 {
+        return Err(format!(
+            "all_gpus = {gpus}: no whole number of groups of model_parallel_NPU_group = {tensor} times pp = {stages}"
+        ));
+    }
+    let (parts, micro_batches) = (number("vpp").max(1), number("ga").max(1));
+    let pipeline = Pipeline { stages, parts, micro_batches, bytes };
+    Ok(Sizes { gpus, tensor, expert, pipeline: (stages > 1 && bytes > 0).then_some(pipeline) })
 }
 
 fn layers(text: &str) -> Result<Vec<Layer<'_>>, String> {
@@ -216,7 +238,7 @@ fn layers(text: &str) -> Result<Vec<Layer<'_>>, String> {
 
 fn layer(line: u64, content: &str) -> Result<Layer<'_>, String> {
     let words: Vec<&str> = content.split_whitespace().collect();
-    let [_, _, f_time, f_kind, f_size, i_time, i_kind, i_size, w_time, w_kind, w_size, update] = *words else {
+    let [name, _, f_time, f_kind, f_size, i_time, i_kind, i_size, w_time, w_kind, w_size, update] = *words else {
         let form =
             "name, dependency, time, collective and bytes of forward pass, input and weight gradients, update time";
         return Err(format!("{} words, and 12 are needed: {form}", words.len()));
@@ -231,6 +253,7 @@ fn layer(line: u64, content: &str) -> Result<Layer<'_>, String> {
     };
     Ok(Layer {
         line,
+        name,
         forward: step(f_time, f_kind, f_size, Family::Tp)?,
         inputs: step(i_time, i_kind, i_size, Family::Tp)?,
         weights: step(w_time, w_kind, w_size, Family::Dp)?,
@@ -278,18 +301,26 @@ struct Writer<'r> {
 
 impl Writer<'_> {
     fn pass(mut self, layers: &[Layer<'_>]) {
+        if let (Some(pipeline), Some(first)) = (self.sizes.pipeline, layers.first()) {
+            let steps = layers.iter().filter(|layer| layer.name != EMBEDDING);
+            let spans = steps.flat_map(|layer| [&layer.forward, &layer.inputs, &layer.weights].map(|step| step.span.0));
+            let span = spans.fold(0, u64::saturating_add);
+            self.last = self.add(Node::Delay(pipeline.bubble(span)), first.line, "bubble", None);
+        }
         for layer in layers {
             self.last = self.step(layer, &layer.forward);
         }
+        self.exchange(true);
         for layer in layers.iter().rev() {
             self.last = self.step(layer, &layer.inputs);
-            self.last = self.add(Node::Work { stream: 0, span: layer.weights.span }, layer, "compute", self.last);
+            self.last = self.add(Node::Work { stream: 0, span: layer.weights.span }, layer.line, "compute", self.last);
             self.communicate(layer, &layer.weights);
         }
+        self.exchange(false);
     }
 
     fn step(&mut self, layer: &Layer<'_>, step: &Step<'_>) -> Option<u32> {
-        self.last = self.add(Node::Work { stream: 0, span: step.span }, layer, "compute", self.last);
+        self.last = self.add(Node::Work { stream: 0, span: step.span }, layer.line, "compute", self.last);
         self.communicate(layer, step)
     }
 
@@ -310,15 +341,15 @@ impl Writer<'_> {
         let block = if kind == CollectiveKind::Allreduce { bytes } else { bytes.div_ceil(u64::from(members)) };
         let volume = Volume::Uniform(Bytes(block));
         let node = Node::Collective { kind, group: Some(group), root: Rank(0), volume, stream: None };
-        let node = self.add(node, layer, step.kind, self.last);
+        let node = self.add(node, layer.line, step.kind, self.last);
         if layer.update.0 == 0 {
             return node;
         }
-        self.add(Node::Delay(layer.update), layer, "update", node)
+        self.add(Node::Delay(layer.update), layer.line, "update", node)
     }
 
-    fn add(&mut self, node: Node, layer: &Layer<'_>, kind: &str, on: Option<u32>) -> Option<u32> {
-        let node = self.recorded.add(node, layer.line, kind);
+    fn add(&mut self, node: Node, line: u64, kind: &str, on: Option<u32>) -> Option<u32> {
+        let node = self.recorded.add(node, line, kind);
         if let (Some(rank), Some(on)) = (self.recorded.graph.ranks.last_mut(), on) {
             rank.depends(node, on, After::End);
         }

@@ -106,22 +106,27 @@ impl First {
     fn agrees(&self, claim: &Claim, op: &Op) -> bool {
         std::mem::discriminant(&self.op) == std::mem::discriminant(op)
             && call_of(&self.op) == call_of(op)
-            && (self.claim.name, self.claim.root, self.claim.consistency) == (claim.name, claim.root, claim.consistency)
+            && (self.claim.name, self.claim.root, self.claim.size, self.claim.consistency)
+                == (claim.name, claim.root, claim.size, claim.consistency)
     }
 
     fn describe(&self) -> String {
-        format!("rank {} called {}", self.claim.rank, words::of(&self.op))
+        let Claim { rank, size, .. } = self.claim;
+        format!("rank {rank} called {} among {size} ranks", words::of(&self.op))
     }
 }
 
 impl Agreements {
-    /// A rank makes a collective call. Says with whom it disagrees: the first caller, in words.
-    pub fn enter(&mut self, key: Key, claim: Claim, op: &Op) -> Result<(), String> {
+    /// A rank makes a collective call. Says with whom it disagrees: the first caller's call and its own, in words.
+    pub fn enter(&mut self, key: Key, claim: Claim, op: &Op) -> Result<(), (String, String)> {
         let first = || Agreement::new(First { claim, op: op.clone() }, true);
         let agreement = self.open.entry(key).or_insert_with(first);
         agreement.new.0 += 1;
         Self::note(&mut self.changed, key, agreement);
-        if agreement.first.agrees(&claim, op) { Ok(()) } else { Err(agreement.first.describe()) }
+        if agreement.first.agrees(&claim, op) {
+            return Ok(());
+        }
+        Err((agreement.first.describe(), First { claim, op: op.clone() }.describe()))
     }
 
     fn note(changed: &mut Vec<Key>, key: Key, agreement: &mut Agreement) {

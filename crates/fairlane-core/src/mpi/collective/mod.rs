@@ -16,7 +16,6 @@ use crate::mpi::messaging::{Job, Messaging, Over};
 use crate::mpi::p2p::matching::Pattern;
 use crate::mpi::p2p::transfer::Send;
 use crate::mpi::rank::{NEVER, RankState};
-use crate::mpi::words;
 use crate::program::{CollectiveKind, CommHandle, NeighborKind, Op, SendMode, Tag, Volume};
 use crate::qos::classes::Operation;
 use crate::units::Bytes;
@@ -184,9 +183,8 @@ impl Messaging {
         let size = u32::try_from(members.len()).expect("invariant: 32-bit ranks");
         let claim = Claim { rank: own.0, host: self.host, name, root, size, consistency };
         let agreed = self.agreements.enter((job, context, number), claim, op);
-        agreed.map_err(|first| {
+        agreed.map_err(|(first, second)| {
             self.disagreement = Some((job, context, number));
-            let second = format!("rank {own} called {}", words::of(op));
             let job = self.job_of(rank).name.to_string();
             Box::new(RunError::CollectiveMismatch { job, communicator: context, number, first, second })
         })?;

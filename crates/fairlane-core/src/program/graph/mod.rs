@@ -146,6 +146,12 @@ impl RankGraph {
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
     }
+
+    /// The dependencies: a node, the one it depends on, and how.
+    #[must_use]
+    pub fn edges(&self) -> &[(u32, u32, After)] {
+        &self.edges
+    }
 }
 
 /// Nodes of a rank depend on each other in a cycle.

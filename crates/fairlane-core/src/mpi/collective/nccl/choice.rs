@@ -13,6 +13,8 @@ const SCALE_UP: [[f64; 3]; 2] = [[0.6, 1.25, 4.0], [0.6, 1.9, 3.4]];
 const NETWORK: [[f64; 3]; 2] = [[5.0, 8.5, 14.0], [2.7, 4.0, 14.0]];
 /// The fabric's part of a network latency, which is simulated, us: the rest is software.
 const FABRIC: f64 = 2.0;
+/// `hwLatencies` of NVLS over `NVLink`, us: all of a call's.
+const NVLS: f64 = 25.0;
 /// `llMaxBws` by servers: one, two, more; GB/s.
 const LL_MOST: [f64; 3] = [141.0, 39.0, 20.4];
 /// Steps of a ring of a long allreduce take longer than those of a short one (`plateau effect`).
@@ -40,10 +42,13 @@ impl Choice {
             return Self { algorithm, protocol: if protocol == Protocol::Auto { usual } else { protocol } };
         }
         let reduces_all = kind == CollectiveKind::Allreduce;
+        if algorithm == Algorithm::Nvls && reduces_all && layout.servers() == 1 {
+            return Self { algorithm, protocol: Protocol::Simple };
+        }
         let in_levels = reduces_all || matches!(kind, CollectiveKind::Allgather | CollectiveKind::ReduceScatter);
         let algorithms: &[Algorithm] = match algorithm {
             Algorithm::Hierarchical if in_levels && layout.each().is_some() => &[Algorithm::Hierarchical],
-            Algorithm::Auto if reduces_all => &[Algorithm::Ring, Algorithm::Tree],
+            Algorithm::Auto | Algorithm::Nvls if reduces_all => &[Algorithm::Ring, Algorithm::Tree],
             Algorithm::Tree if reduces_all => &[Algorithm::Tree],
             _ => &[Algorithm::Ring],
         };
@@ -113,12 +118,19 @@ impl Choice {
 
     /// Time from the call until the first message can be sent, ps, in thousandths.
     pub fn launch(self, thousandths: u32) -> u64 {
-        scaled(BASE[usize::from(self.algorithm != Algorithm::Tree)][self.protocol.index()], thousandths)
+        let base = match self.algorithm {
+            Algorithm::Nvls => NVLS,
+            algorithm => BASE[usize::from(algorithm != Algorithm::Tree)][self.protocol.index()],
+        };
+        scaled(base, thousandths)
     }
 
     /// Time after the messages of a step have come until the next can be sent: software only. `network`: one came from another
     /// server.
     pub fn step(self, network: bool, thousandths: u32) -> u64 {
+        if self.algorithm == Algorithm::Nvls {
+            return 0;
+        }
         let row = usize::from(self.algorithm != Algorithm::Tree);
         let protocol = self.protocol.index();
         scaled(if network { NETWORK[row][protocol] - FABRIC } else { SCALE_UP[row][protocol] }, thousandths)

@@ -37,7 +37,7 @@ const SIZES: [u64; 5] = [1, 1000, 1 << 20, 10_000_019, 300 << 20];
 
 #[test]
 fn every_rank_hears_of_all_that_it_needs() {
-    for algorithm in [Algorithm::Auto, Algorithm::Ring, Algorithm::Tree, Algorithm::Hierarchical] {
+    for algorithm in [Algorithm::Auto, Algorithm::Ring, Algorithm::Tree, Algorithm::Hierarchical, Algorithm::Nvls] {
         for (shape, pxn) in SHAPES.into_iter().flat_map(|shape| [(shape, false), (shape, true)]) {
             let nccl = Nccl { algorithm, pxn, ..Nccl::default() };
             for kind in [Bcast, Reduce, Allreduce, Allgather, ReduceScatter, Alltoall] {
@@ -83,6 +83,22 @@ fn bytes_are_those_of_the_closed_forms() {
             let sent = sum(&chain, |lane| &lane.sent);
             assert_eq!(sent.iter().sum::<u64>(), (n - 1) * bytes);
             assert!(sum(&chain, |lane| &lane.received)[(size / 2) as usize] == 0);
+        }
+    }
+}
+
+#[test]
+fn with_nvls_the_buffer_and_one_part_of_it_leave_and_enter_every_gpu() {
+    for gpus in [2, 3, 8] {
+        for bytes in SIZES {
+            let nccl = Nccl { algorithm: Algorithm::Nvls, ..Nccl::default() };
+            let outcome = lanes(&nccl, (1, gpus), Allreduce, 0, bytes);
+            let (sent, received) = (sum(&outcome, |lane| &lane.sent), sum(&outcome, |lane| &lane.received));
+            assert_eq!(sent.iter().sum::<u64>(), (u64::from(gpus) + 1) * bytes);
+            let each = bytes + bytes / u64::from(gpus);
+            // The parts of each piece are whole bytes, and so are the messages.
+            let most = (bytes / (16 * 131_072 * u64::from(gpus)) + 4) * u64::from(gpus);
+            assert!(sent.iter().chain(&received).all(|bytes| bytes.abs_diff(each) <= most), "{gpus} {bytes} {sent:?}");
         }
     }
 }

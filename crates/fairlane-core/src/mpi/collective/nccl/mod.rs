@@ -4,8 +4,9 @@
 //! the buffer goes through in chunks of bounded size, and two lanes of a channel take turns where NCCL has two slices in a chunk:
 //! while one waits, the other transmits. Sizes are those of NCCL 2.30.7 (`src/init.cc`, `src/include/collectives.h`,
 //! `src/enqueue.cc`); `choice` takes algorithm and protocol as its model of times does. Messages are sent without asking the
-//! receiver, which has posted its buffers before, and reductions take no time of their own. Not modelled: NVLS, `CollNet`, PAT, and
-//! the limit of eight steps by which a sender may be ahead of its receiver.
+//! receiver, which has posted its buffers before, and reductions take no time of their own. Not modelled: `NVLSTree` (NVLS between
+//! servers), NVLS of allgather and reduce-scatter, `CollNet`, PAT, and the limit of eight steps by which a sender may be ahead of its
+//! receiver.
 //!
 //! Kinds that NCCL does not have (barrier, gather, scatter, scan) and v-variants but that of all-to-all are left to the MPI library.
 
@@ -41,6 +42,8 @@ pub enum Algorithm {
     Tree,
     /// A reduce-scatter on each server, an exchange in rings of GPUs of the same number, an allgather on each server. Not in NCCL.
     Hierarchical,
+    /// In the switch of the scale-up network: allreduce within a server, with Simple. Others as `Auto`.
+    Nvls,
 }
 
 /// How a receiver learns that data has come.
@@ -135,6 +138,10 @@ impl Nccl {
             if !(1..=MOST_CHANNELS).contains(&count) {
                 return Err(BuildError::value(format!("{path}.{key}"), count, format!("1 to {MOST_CHANNELS}")));
             }
+        }
+        if self.algorithm == Algorithm::Nvls && matches!(self.protocol, Protocol::Ll | Protocol::Ll128) {
+            let problem = "with algorithm = nvls: auto or simple";
+            return Err(BuildError::value(format!("{path}.protocol"), format!("{:?}", self.protocol), problem));
         }
         if self.scale_up_bandwidth.0 < 1_000_000 {
             let path = format!("{path}.scale_up_bandwidth");

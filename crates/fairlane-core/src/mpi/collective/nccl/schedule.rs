@@ -10,6 +10,8 @@ use crate::program::{CollectiveKind, Volume};
 
 /// Two slices of a chunk are worth it from this size of the chunk on: a slice is 1/32 of its largest at least.
 const SLICED: u64 = 65_536;
+/// Bytes of NVLS of which each GPU reduces its part at once: 16 channels with chunks of 128 KiB (`nvls.cc`).
+const NVLS_CHUNK: u64 = 16 * 131_072;
 /// Threads of a channel times the bytes that each must have (`NCCL_*_THREAD_THRESHOLD`); fewer channels if it has less.
 const LEAST_IN_CHANNEL: [u64; 3] = [512 * 8, 640 * 8, 512 * 64];
 
@@ -35,6 +37,8 @@ enum Place {
     /// In a ring that is cut before the first: position from the start of the chain.
     Chain(RingPlace, u32),
     Tree(Arc<TreePlace>),
+    /// At the switch of a server.
+    Switch,
     /// In two levels, each server with so many ranks.
     Levels(u32),
     /// Exchanges with all others; through GPUs of the own server, of which there are so many.
@@ -51,13 +55,15 @@ impl Schedule {
         let (setup, layout, call) = (Arc::clone(setup), Arc::clone(layout), call.clone());
         let ring_of_ll = choice.protocol == Protocol::Ll && choice.algorithm == Algorithm::Ring;
         let least = LEAST_IN_CHANNEL[choice.protocol.index()] * if ring_of_ll { u64::from(call.size) } else { 1 };
-        let most = setup.channels(&layout);
+        let in_switch = choice.algorithm == Algorithm::Nvls;
+        let most = if in_switch { 1 } else { setup.channels(&layout) };
         let channels = (bytes / least).clamp(1, most.into()) as u32;
         let chunk = match call.kind {
             CollectiveKind::Bcast | CollectiveKind::Reduce => bytes / u64::from(channels) / 2,
             _ => bytes / u64::from(channels) / u64::from(call.size),
         };
-        let slices = if choice.protocol == Protocol::Simple && chunk >= SLICED { 2 } else { 1 };
+        let sliced = if in_switch { NVLS_CHUNK } else { SLICED };
+        let slices = if choice.protocol == Protocol::Simple && chunk >= sliced { 2 } else { 1 };
         Self { setup, layout, call, choice, channels, slices, lane: 0, place: Place::Exchange(None) }.in_lane(0)
     }
 
@@ -85,6 +91,7 @@ impl Schedule {
                 let tree = lane / self.channels % 2;
                 Place::Tree(Arc::new(self.layout.tree(channel, tree, rank)))
             }
+            (_, Algorithm::Nvls) => Place::Switch,
             (_, Algorithm::Hierarchical) => Place::Levels(self.layout.fewest()),
             (CollectiveKind::Bcast | CollectiveKind::Reduce, _) => {
                 let ring = ring();
@@ -122,6 +129,7 @@ impl Schedule {
             Place::Ring(place) => self.ring(*place, share(), k, phase),
             Place::Chain(place, position) => self.chain(*place, *position, share(), k, phase),
             Place::Tree(place) => self.tree(place, share(), k, phase),
+            Place::Switch => self.switch(share(), k, phase),
             Place::Levels(each) => self.levels(*each, share(), k, phase),
             Place::Exchange(None) => self.exchange(lanes, k, phase),
             Place::Exchange(Some(each)) => self.relayed(*each, lanes, k, phase),
@@ -227,6 +235,25 @@ impl Schedule {
             }
         }
         chunk
+    }
+
+    /// The switch of the server reduces and replicates (`multimem.ld_reduce`, `multimem.st`): it reads the buffer from each of n GPUs,
+    /// gives each a sum, its part of n, takes that back and writes all parts to all GPUs. So the buffer and one part of it leave every
+    /// GPU, and as much comes in. The engine has no such switch: these bytes are spread over messages between all pairs.
+    fn switch(&self, share: u64, k: u32, phase: &mut Phase) -> bool {
+        let size = self.call.size;
+        let parts = u32::try_from(share.div_ceil(NVLS_CHUNK * u64::from(size)).max(1)).unwrap_or(u32::MAX);
+        if k >= parts {
+            return false;
+        }
+        let piece = Blocks::Split { total: share, parts }.of(k);
+        let part = Blocks::Split { total: piece, parts: size }.of(self.call.me());
+        let messages = Blocks::Split { total: piece + part, parts: size - 1 };
+        for distance in 1..size {
+            phase.receive_even_empty(self.call.before(distance));
+            phase.send_even_empty(self.call.after(distance), messages.of(distance - 1));
+        }
+        true
     }
 
     /// Rings within servers and rings of the GPUs of one number.
