@@ -20,8 +20,8 @@ GLIBC := manylinux_2_17
 # The interpreter that .venv is made from; by default the newest suitable one on PATH.
 PYTHON ?=
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name Cargo.toml -o -name '*.rs' 2>/dev/null)
-# The bindings are left out of what links on its own: they are a library that only a Python process can load.
-RUST_ALONE := --workspace --exclude fairlane-python
+# The bindings are left out of what links on its own: only a Python process can load them.
+RUST_ALONE := --workspace --exclude fairlane-bindings --exclude fairlane-python
 
 # One process more than cores, because some tests wait, but at most six, because each takes up to a gigabyte.
 PROCESSES := $(shell cores=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$((cores < 5 ? cores + 1 : 6)))

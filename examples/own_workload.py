@@ -22,6 +22,34 @@ class Ring(Workload):
         rank.wait_all()
 
 
+class Rows(Workload):
+    """An allreduce in each row of four ranks."""
+
+    def write(self, rank: Rank, stages: list[list[int]]) -> None:
+        """Set-up: a communicator of each row; a library that looks for itself; a barrier."""
+        rank.comm_split(2, rank.index // 4, name="row")
+        rank.collective("allreduce", 8, comm=1)
+        rank.collective("barrier")
+        rank.begin_timing()
+        super().write(rank, stages)
+
+    def communicate(self, rank: Rank, iteration: int) -> None:
+        """One allreduce of the row."""
+        rank.collective("allreduce", self.message_size, comm=2)
+
+
+class Once(Workload):
+    """Rank 0 sends to rank 1, and all ranks end."""
+
+    def write(self, rank: Rank, stages: list[list[int]]) -> None:
+        """One message."""
+        if rank.index == 0:
+            rank.send(1, self.message_size)
+        elif rank.index == 1:
+            rank.recv(0)
+        rank.mark_progress()
+
+
 def main() -> None:
     """Runs two rings, one with small and one with large messages, and prints how far they got."""
     scenario = fairlane.Scenario(

@@ -77,6 +77,10 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("fairlane")
+    if name == "_core":
+        from fairlane.core.extension import load
+
+        return load()
     if name not in _HOME:
         raise AttributeError(f"module 'fairlane' has no attribute {name!r}")
     return getattr(import_module(_HOME[name]), name)

@@ -1,6 +1,7 @@
 """Everything that inputs can name: the simulator's tables, and the registries that plug-ins extend."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
@@ -44,11 +45,8 @@ def entries_of(kind: str) -> "Mapping[str, Entry]":
     from fairlane.inputs.parameters import Entry, collectives, entries
 
     if kind == "collectives":
-        return {
-            f"{call} {name}": Entry(f"{call} {name}", summary)
-            for call, names in collectives().items()
-            for name, summary in names.items()
-        }
+        algorithms = [(call, one) for call, names in collectives().items() for one in names.values()]
+        return {f"{call} {one.name}": replace(one, name=f"{call} {one.name}", schema={}) for call, one in algorithms}
     if kind in SIMULATOR:
         return entries(SIMULATOR[kind])
     found: Mapping[str, Entry] = _registry(kind).entries()

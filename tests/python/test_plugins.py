@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pkgutil
+import runpy
 import tomllib
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -272,6 +273,18 @@ def test_the_digest_of_the_code_is_another_with_another_plug_in(
     first = digest()
     module.write_text("class Moving: pass\n")
     assert len({plain, first, digest()}) == 3
+
+
+def test_set_up_and_programs_that_end() -> None:
+    """The classes that the page shows: rows of four ranks, and one message."""
+    known = runpy.run_path(str(EXAMPLE.parent / "own_workload.py"))
+    jobs = [fairlane.Job(name=name, ranks=8, workload=known[name](compute="5 us")) for name in ("Rows", "Once")]
+    fabric = {"topology": "fat_tree", "hosts": 16, "levels": 2}
+    simulation = fairlane.Simulation(Scenario(fabric=fabric, jobs=jobs, placement="linear"))
+    simulation.run_for("500 us")
+    work = simulation.work()
+    assert work["Once"] == 1
+    assert work["Rows"] > 10
 
 
 def test_a_registry_is_a_mapping_of_what_there_is() -> None:

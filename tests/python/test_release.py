@@ -47,7 +47,9 @@ def test_the_version_is_the_same_everywhere() -> None:
     assert re.search(r"^version: (.*)$", read("CITATION.cff"), re.MULTILINE)[1] == version  # type: ignore[index]
     assert metadata.version("fairlane") == version
     locked = {package["name"]: package["version"] for package in tomllib.loads(read("Cargo.lock"))["package"]}
-    assert {locked[name] for name in ("fairlane-core", "fairlane-trace", "fairlane-python")} == {version}
+    own = {name for name in locked if name.startswith("fairlane-") and name != "fairlane-example-plugin"}
+    assert own == {f"fairlane-{name}" for name in ("core", "trace", "bindings", "python")}
+    assert {locked[name] for name in own} == {version}
 
 
 def test_the_oldest_rust_and_python_are_named_everywhere() -> None:

@@ -5,7 +5,7 @@
 
 #![allow(clippy::cast_precision_loss, reason = "figures for display")]
 
-#[path = "../src/allocator.rs"]
+#[path = "../../fairlane-bindings/src/allocator.rs"]
 mod allocator;
 mod traffic;
 

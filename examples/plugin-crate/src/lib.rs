@@ -12,12 +12,11 @@ pub mod spines;
 use fairlane_core::error::BuildError;
 use fairlane_core::registry::Registry;
 
-/// The built-in entries and those of this crate.
+/// Adds the entries of this crate: `fairlane build` calls the function of this name.
 ///
 /// # Errors
-/// [`BuildError::DuplicateName`] if fairlane has an entry of one of these names.
-pub fn registry() -> Result<Registry, BuildError> {
-    let mut registry = Registry::default();
+/// [`BuildError::DuplicateName`] if another entry has one of these names.
+pub fn register(registry: &mut Registry) -> Result<(), BuildError> {
     registry.topologies.add(&leaf_spine::ENTRY)?;
     registry.routings.add(&spines::SPINE_BY_JOB)?;
     registry.routings.add(&spines::LIGHTEST_LANE)?;
@@ -26,6 +25,5 @@ pub fn registry() -> Result<Registry, BuildError> {
     registry.collectives.add(&chain::ENTRY)?;
     registry.transports.add(&paced::ENTRY)?;
     registry.allocators.add(&smallest_first::ENTRY)?;
-    registry.switches.add(&lean_switch::ENTRY)?;
-    Ok(registry)
+    registry.switches.add(&lean_switch::ENTRY)
 }

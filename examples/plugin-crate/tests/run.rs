@@ -7,17 +7,24 @@ use fairlane_core::ids::{HostId, JobId, LinkId, Rank, SwitchId};
 use fairlane_core::observe::Departure;
 use fairlane_core::program::script::{Line, Script};
 use fairlane_core::program::{COMM_WORLD, Collective, CollectiveKind, Op, P2p, Program, SendMode, Volume};
+use fairlane_core::registry::Registry;
 use fairlane_core::routing::{Hop, Loads, Visit};
 use fairlane_core::simulation::{Parallelism, Simulation, Spec};
 use fairlane_core::topology::{Graph, LinkRole, Vertex};
 use fairlane_core::units::{Bytes, Instant};
-use fairlane_example_plugin::registry;
 use serde_json::{Value, json};
 
 const FAR: Instant = Instant(u64::MAX >> 1);
 const RATE: u64 = 100_000_000_000;
 const LEAVES: u32 = 4;
 const HOSTS: u32 = 16;
+
+/// The built-in entries and those of the crate.
+fn registry() -> Registry {
+    let mut registry = Registry::default();
+    fairlane_example_plugin::register(&mut registry).unwrap();
+    registry
+}
 
 fn fabric(routing: &str) -> Value {
     let params = json!({ "leaves": LEAVES, "hosts_per_leaf": 4, "spines": 4, "bandwidth": RATE, "latency": 200_000 });
@@ -41,7 +48,7 @@ fn simulation(spec: &Value, ranks: Vec<Vec<Op>>) -> Simulation {
     let spec: Spec = serde_json::from_value(spec.clone()).unwrap();
     let source = |ops: Vec<Op>| Script::new(ops.into_iter().map(Line::Op).collect()).unwrap().source();
     let program = Program { ranks: ranks.into_iter().map(source).collect() };
-    Simulation::with(&registry().unwrap(), spec, vec![program]).unwrap()
+    Simulation::with(&registry(), spec, vec![program]).unwrap()
 }
 
 /// Runs to the end, and checks the laws on the way and there.
@@ -129,7 +136,7 @@ fn a_fork_goes_on_as_the_original() {
 fn wrong_names_and_parameters_are_errors_that_know_the_plug_ins() {
     let error = |spec: Value| {
         let spec: Spec = serde_json::from_value(spec).unwrap();
-        Simulation::with(&registry().unwrap(), spec, Vec::new()).err().unwrap().to_string()
+        Simulation::with(&registry(), spec, Vec::new()).err().unwrap().to_string()
     };
     let mut wrong = spec("spine_by_jb", "longest_wait", &[0]);
     assert!(error(wrong).ends_with("did you mean \"spine_by_job\"?"));
@@ -148,7 +155,7 @@ fn wrong_names_and_parameters_are_errors_that_know_the_plug_ins() {
 
 #[test]
 fn the_fabric_has_the_size_that_it_announces() {
-    let registry = registry().unwrap();
+    let registry = registry();
     let params = &fabric("spine_by_job")["params"];
     let (size, graph) = (registry.topologies.size("leaf_spine", params).unwrap(), build());
     assert_eq!((size.hosts, size.switches, size.links), (16, 8, 64));
@@ -156,14 +163,14 @@ fn the_fabric_has_the_size_that_it_announces() {
 }
 
 fn build() -> Graph {
-    registry().unwrap().topologies.build("leaf_spine", &fabric("spine_by_job")["params"], ()).unwrap()
+    registry().topologies.build("leaf_spine", &fabric("spine_by_job")["params"], ()).unwrap()
 }
 
 /// Every hop that a routing may choose leads up from a leaf that is not the destination's and down otherwise, so that no
 /// cycle of buffers can fill.
 #[test]
 fn packets_go_up_once_and_down_once() {
-    let (graph, registry) = (build(), registry().unwrap());
+    let (graph, registry) = (build(), registry());
     for name in ["spine_by_job", "lightest_lane"] {
         let routing = registry.routings.build(name, &Value::Null, &graph).unwrap();
         for (source, to) in (0..HOSTS).flat_map(|source| (0..HOSTS).map(move |to| (HostId(source), HostId(to)))) {
@@ -189,7 +196,7 @@ fn packets_go_up_once_and_down_once() {
 #[test]
 fn a_job_keeps_to_one_spine_and_jobs_are_spread() {
     let graph = build();
-    let routing = registry().unwrap().routings.build("spine_by_job", &Value::Null, &graph).unwrap();
+    let routing = registry().routings.build("spine_by_job", &Value::Null, &graph).unwrap();
     let none = vec![0; graph.links().len()];
     let loads = Loads { all: &none, ..Loads::default() };
     let first = graph.ports(Vertex::Host(HostId(0))).next().unwrap();
@@ -238,7 +245,7 @@ fn choices_by_occupancy_of_lanes_do_not_depend_on_shards() {
         let spec: Spec = serde_json::from_value(spec.clone()).unwrap();
         let source = |ops: Vec<Op>| Script::new(ops.into_iter().map(Line::Op).collect()).unwrap().source();
         let program = Program { ranks: shift(5, 6, 40_000).into_iter().map(source).collect() };
-        let registry = registry().unwrap();
+        let registry = registry();
         let graph = Arc::new(spec.fabric.build(&registry).unwrap());
         let parallelism = Parallelism { shards, threads: 1 };
         let run = Simulation::parallel(&registry, graph, spec, vec![program], parallelism).unwrap();
@@ -386,8 +393,7 @@ fn paced_runs_repeat_in_steps_of_any_size_and_bad_parameters_are_errors() {
         assert_eq!(steps.network().totals().bytes_delivered, 143 * 20_000);
     }
     let wrong = paced(spec("spine_by_job", "longest_wait", &[0]), 0);
-    let error =
-        Simulation::with(&registry().unwrap(), serde_json::from_value(wrong).unwrap(), Vec::new()).err().unwrap();
+    let error = Simulation::with(&registry(), serde_json::from_value(wrong).unwrap(), Vec::new()).err().unwrap();
     assert_eq!(error.to_string(), "network.transport.percent = 0: 1 to 100");
 }
 
@@ -425,7 +431,7 @@ fn wrong_switches_are_errors_that_know_the_plug_ins() {
         let mut spec = spec("spine_by_job", "longest_wait", &[0]);
         spec["network"]["switch"] = switch;
         let spec: Spec = serde_json::from_value(spec).unwrap();
-        Simulation::with(&registry().unwrap(), spec, Vec::new()).err().unwrap().to_string()
+        Simulation::with(&registry(), spec, Vec::new()).err().unwrap().to_string()
     };
     assert!(error(json!({ "name": "laen" })).ends_with("did you mean \"lean\"?"));
     assert!(error(json!({ "name": "lean" })).starts_with("network.switch: missing field `output_packets`"));

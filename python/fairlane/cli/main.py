@@ -48,6 +48,7 @@ COMMANDS = {  # where each is: a module of this package, and the function
     "robustness": "reproduce:robustness",
     "list": "names:list_",
     "schema": "names:schema",
+    "build": "build:build",
     "doctor": "doctor:doctor",
     "fabric describe": "fabric:describe",
     "fabric draw": "fabric:draw",

@@ -19,6 +19,7 @@ from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 
+from fairlane.core.extension import provenance
 from fairlane.errors import EXTRAS
 from fairlane.signals import HANG_S
 from fairlane.wording import listed, wall_time
@@ -125,6 +126,8 @@ def core() -> Check:
     release = info["opt_level"] in ("2", "3", "s", "z") and not info["debug_assertions"]
     kind = "release build" if release else f"debug build (opt-level {info['opt_level']})"
     text = f"{info['version']}, {kind}, {info['target']}, {info['compiler'].partition(' (')[0]}"
+    if crates := provenance().get("crates"):
+        text += f", with {listed(crates)}"
     absent = sorted(set(info["cpu_features"]) - cpu_features()) if cpu_features() else []
     version = _version("fairlane")
     if absent:

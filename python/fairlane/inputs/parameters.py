@@ -49,18 +49,20 @@ class Entry:
 
 def entries(table: str) -> dict[str, Entry]:
     """The entries of ``topology``, ``routing``, ``arbiter``, ``switch`` or ``transport`` by name."""
-    rows = bridge.registries()[table]
-    return {
-        row["name"]: Entry(row["name"], row["summary"], row.get("schema") or {}, row.get("routing", "")) for row in rows
-    }
+    return {row["name"]: _entry(row) for row in bridge.registries()[table]}
 
 
-def collectives() -> dict[str, dict[str, str]]:
-    """Collective algorithms: name to summary, by kind."""
-    kinds: dict[str, dict[str, str]] = {}
+def collectives() -> dict[str, dict[str, Entry]]:
+    """Collective algorithms by kind and name."""
+    kinds: dict[str, dict[str, Entry]] = {}
     for row in bridge.registries()["collective"]:
-        kinds.setdefault(row["kind"], {})[row["name"]] = row["summary"]
+        kinds.setdefault(row["kind"], {})[row["name"]] = _entry(row)
     return kinds
+
+
+def _entry(row: Mapping[str, Any]) -> Entry:
+    origin = f"from crate {row['crate']}" if "crate" in row else BUILT_IN
+    return Entry(row["name"], row["summary"], row.get("schema") or {}, row.get("routing", ""), origin)
 
 
 def named(table: str, name: str, key: str) -> Entry:

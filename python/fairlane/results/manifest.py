@@ -16,6 +16,7 @@ from typing import Annotated, Literal, Self, TypeVar
 import polars as pl
 from pydantic import BaseModel, Field, ValidationError
 
+from fairlane.core.extension import provenance
 from fairlane.errors import ResultsError, writing
 from fairlane.inputs.files import read_bytes, replacing
 from fairlane.inputs.table import Table
@@ -42,6 +43,10 @@ class _Manifest(Table):
     kind: Kind
     schema_version: int
     """Version of the tables' columns."""
+    crates: list[str] | None = None
+    """Plug-in crates of the simulator, with their versions, if it was built with any."""
+    simulator: str | None = None
+    """SHA-256 of the simulator with these crates."""
     files: dict[Annotated[str, Field(max_length=1024)], _Entry]
 
 
@@ -59,9 +64,10 @@ def seal(folder: Path, kind: Kind, schema_version: int, names: Iterable[str]) ->
             name: _Entry(sha256=sha256_of(folder / name), bytes=(folder / name).stat().st_size)
             for name in sorted(set(names))
         }
-        manifest = _Manifest(fairlane=version("fairlane"), kind=kind, schema_version=schema_version, files=files)
+        about = {"fairlane": version("fairlane"), "kind": kind, "schema_version": schema_version, **provenance()}
+        manifest = _Manifest.model_validate({**about, "files": files})
         with replacing(path) as scratch:
-            scratch.write_text(manifest.model_dump_json(indent=1) + "\n", encoding="utf-8")
+            scratch.write_text(manifest.model_dump_json(indent=1, exclude_none=True) + "\n", encoding="utf-8")
 
 
 def create_sealed(

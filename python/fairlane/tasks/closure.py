@@ -18,6 +18,7 @@ from functools import cache, cached_property, lru_cache
 from hashlib import sha256
 from pathlib import Path
 
+from fairlane.core.extension import files
 from fairlane.inputs.registry import code_of_packages
 
 PACKAGE = "fairlane"
@@ -57,7 +58,7 @@ class Code:
             found |= dict.fromkeys([module.file, *module.data])
             todo += [name.rpartition(".")[0], *(it for it in self._imported(module) if (name, it) not in without)]
         if PACKAGE in seen:
-            found |= dict.fromkeys([*self.home.glob("_core.*.so"), *self.home.glob("_core*.pyd")])
+            found |= dict.fromkeys(files(self.home))
         return sorted(found)
 
     def _module(self, name: str) -> "_Module | None":

@@ -7,20 +7,55 @@ use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::topology::Graph;
 
-/// How a packet's link is selected among several on shortest paths.
-pub(super) trait Selection: Send + Sync {
+/// How a packet's link is selected among several on shortest paths. [`EqualCost`] makes a routing of it:
+///
+/// ```
+/// use fairlane_core::ids::{LinkId, SwitchId};
+/// use fairlane_core::routing::{Entry, EqualCost, Loads, Selection, Visit};
+/// use fairlane_core::table::NoParams;
+/// use fairlane_core::topology;
+///
+/// /// Each job keeps to one of the ports.
+/// struct ByJob;
+///
+/// impl Selection for ByJob {
+///     fn select(&self, _at: SwitchId, visit: &Visit, links: &[LinkId], _loads: &Loads) -> LinkId {
+///         links[visit.job.index() % links.len()]
+///     }
+/// }
+///
+/// static ENTRY: Entry = Entry {
+///     name: "by_job",
+///     summary: "each job keeps to one of the ports on shortest paths",
+///     schema: NoParams::schema,
+///     build: |graph, params, _| {
+///         NoParams::check("fabric.routing", params)?;
+///         Ok(Box::new(EqualCost::new(graph, "by_job", ByJob)?))
+///     },
+/// };
+/// ```
+pub trait Selection: Send + Sync {
     /// One of the `links`, at least two in order of port, that lead from `at` along a shortest path to the packet's destination.
     fn select(&self, at: SwitchId, visit: &Visit, links: &[LinkId], loads: &Loads) -> LinkId;
+
+    /// Whether it looks at the loads of single lanes; see [`Routing::sees_lanes`].
+    fn sees_lanes(&self) -> bool {
+        false
+    }
 }
 
-/// A routing along shortest paths with a selection at each hop.
-pub(super) struct EqualCost<S> {
+/// A routing along shortest paths with a selection at each hop: on a tree up to any of the nearest common ancestors and down,
+/// on one virtual channel; on other graphs with as many as they need.
+pub struct EqualCost<S> {
     paths: Shortest,
     selection: S,
 }
 
 impl<S: Selection> EqualCost<S> {
     /// Finds the paths; `routing` is for the error.
+    ///
+    /// # Errors
+    /// [`BuildError`] if hosts are not attached to switches, or the tables would be too large.
     pub fn new(graph: &Graph, routing: &'static str, selection: S) -> Result<Self, BuildError> {
         Ok(Self { paths: Shortest::new(graph, routing, Targets::Hosts)?, selection })
     }
@@ -45,6 +80,10 @@ impl<S: Selection> Routing for EqualCost<S> {
 
     fn sees_own_ports_only(&self) -> bool {
         true
+    }
+
+    fn sees_lanes(&self) -> bool {
+        self.selection.sees_lanes()
     }
 
     fn choose(&self, at: SwitchId, visit: &mut Visit, loads: &Loads) -> Hop {

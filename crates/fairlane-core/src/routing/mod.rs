@@ -38,8 +38,10 @@ use crate::kernel::NONE;
 use crate::table::{Item, Kind, NoParams, Table};
 use crate::topology::{Graph, Size};
 pub use coverage::{Coverage, coverage};
+pub use equal_cost::{EqualCost, Selection};
 pub use healing::{Healed, heal};
 pub use loads::{LaneLoads, Loads, Visit};
+pub use non_minimal::{Next, Path, Paths, paths_of};
 pub use paths::{PathError, forwarding, link_loads, path};
 use renumbered::{ByEndpoint, OnPlanes, Renumbered};
 

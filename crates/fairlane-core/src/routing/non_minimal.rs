@@ -18,8 +18,52 @@ use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::topology::{Graph, Layout};
 
-/// The paths of a fabric.
-pub(super) trait Paths: Send + Sync {
+/// The paths of a fabric: of groups, as a dragonfly; of a grid; or of any other graph. Routings of plug-ins are made of them, too:
+///
+/// ```
+/// use fairlane_core::ids::SwitchId;
+/// use fairlane_core::routing::{Hop, Loads, Path, Paths, Routing, Visit, paths_of};
+/// use fairlane_core::{ids::HostId, topology};
+///
+/// /// Packets of job 0 take minimal paths, others those through a random group.
+/// struct Aside(Box<dyn Paths>);
+///
+/// impl Routing for Aside {
+///     fn virtual_channels(&self) -> u8 {
+///         self.0.channels()
+///     }
+///
+///     fn next_hop(&self, at: SwitchId, previous: Hop, to: HostId) -> Hop {
+///         self.0.step(at, previous, Path::MINIMAL, to).0
+///     }
+///
+///     fn adaptive(&self) -> bool {
+///         true
+///     }
+///
+///     fn choose(&self, at: SwitchId, visit: &mut Visit, _loads: &Loads) -> Hop {
+///         let path = match Path::noted(visit.note) {
+///             Path::UNDECIDED if visit.job.0 > 0 => self.0.draw(at, visit.to, visit.random).unwrap_or(Path::MINIMAL),
+///             Path::UNDECIDED => Path::MINIMAL,
+///             decided => decided,
+///         };
+///         self.0.go(at, visit, path)
+///     }
+///
+///     fn options(&self, at: SwitchId, visit: &Visit) -> Vec<(Hop, u32)> {
+///         match Path::noted(visit.note) {
+///             Path::UNDECIDED => self.0.hops(at, visit, self.0.all(at, visit.to).into_iter().chain([Path::MINIMAL])),
+///             decided => self.0.hops(at, visit, [decided]),
+///         }
+///     }
+/// }
+///
+/// let graph = topology::build("dragonfly", &serde_json::json!({ "preset": "wilke2020" }))?;
+/// let routing = Aside(paths_of(&graph, "aside")?);
+/// assert_eq!(routing.virtual_channels(), 3);
+/// # Ok::<(), fairlane_core::error::BuildError>(())
+/// ```
+pub trait Paths: Send + Sync {
     /// Virtual channels of all paths.
     fn channels(&self) -> u8;
 
@@ -50,7 +94,10 @@ pub(super) trait Paths: Send + Sync {
 }
 
 /// The paths of a fabric, for packets that decide at their first switch; `routing` is for the error.
-pub(super) fn build(graph: &Graph, routing: &'static str) -> Result<Box<dyn Paths>, BuildError> {
+///
+/// # Errors
+/// [`BuildError`] if the fabric does not have what its layout promises, or needs too many virtual channels.
+pub fn paths_of(graph: &Graph, routing: &'static str) -> Result<Box<dyn Paths>, BuildError> {
     match graph.layout() {
         Layout::Groups { .. } => Ok(Box::new(groups::Groups::new(graph, routing, None)?)),
         Layout::Grid(_) => Ok(Box::new(grid::Grid::new(graph, routing)?)),
@@ -70,11 +117,11 @@ pub(super) fn build_revised(
 
 /// Where a packet goes: a word that is noted in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Path(u32);
+pub struct Path(u32);
 
 /// The next place on a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub enum Next {
     /// The destination.
     Destination,
     /// A link, and from its far end the destination.
@@ -91,30 +138,35 @@ impl Path {
 
     /// The note of a packet.
     #[inline]
+    #[must_use]
     pub const fn noted(note: u32) -> Self {
         Self(note)
     }
 
     /// The word to note.
     #[inline]
+    #[must_use]
     pub const fn note(self) -> u32 {
         self.0
     }
 
     /// Over a link.
     #[inline]
+    #[must_use]
     pub const fn over(link: LinkId) -> Self {
         Self(link.0 << 2 | 2)
     }
 
     /// Through a switch.
     #[inline]
+    #[must_use]
     pub const fn through(switch: SwitchId) -> Self {
         Self(switch.0 << 2 | 3)
     }
 
     /// Where it goes next.
     #[inline]
+    #[must_use]
     pub const fn next(self) -> Next {
         match self.0 & 3 {
             2 => Next::Link(LinkId(self.0 >> 2)),
@@ -133,7 +185,7 @@ impl dyn Paths + '_ {
         hop
     }
 
-    /// The hops of a packet that takes one of these paths, with what would be noted.
+    /// The hops of a packet that takes one of these paths, with what would be noted: for [`super::Routing::options`].
     pub fn hops(&self, at: SwitchId, visit: &Visit, paths: impl IntoIterator<Item = Path>) -> Vec<(Hop, u32)> {
         let hop = |path| {
             let (hop, left) = self.step(at, visit.previous, path, visit.to);

@@ -16,7 +16,7 @@ pub const ENTRY: Entry = Entry {
     schema: || schema_for!(NoParams),
     build: |graph, params, _| {
         NoParams::check("fabric.routing", params)?;
-        Ok(Box::new(Valiant(non_minimal::build(graph, NAME)?)))
+        Ok(Box::new(Valiant(non_minimal::paths_of(graph, NAME)?)))
     },
 };
 

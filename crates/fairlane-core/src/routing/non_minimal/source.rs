@@ -28,7 +28,7 @@ impl Ugal {
         } else {
             Rule::local(crate::table::params("fabric.routing", json)?, graph.layout())?
         };
-        Ok(Box::new(Self { paths: super::build(graph, routing)?, rule, global }))
+        Ok(Box::new(Self { paths: super::paths_of(graph, routing)?, rule, global }))
     }
 }
 

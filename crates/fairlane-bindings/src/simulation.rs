@@ -16,7 +16,7 @@ use pyo3::types::PyDict;
 use crate::builder::Program;
 use crate::columns::into_dict;
 use crate::errors;
-use crate::tables::registry;
+use crate::plugins::registry;
 
 /// Jobs at work on a fabric.
 #[pyclass(module = "fairlane._core")]
@@ -42,13 +42,13 @@ impl Simulation {
         let programs = programs.iter().map(|program| program.get().inner.clone()).collect();
         let inner = py.detach(|| {
             let registry = registry();
-            let graph = Arc::new(spec.fabric.build(&registry)?);
+            let graph = Arc::new(spec.fabric.build(registry)?);
             let parallelism = if automatic {
                 core::Parallelism::up_to(threads, graph.hosts())
             } else {
                 core::Parallelism { shards: shards.unwrap_or(threads), threads }
             };
-            core::Simulation::parallel(&registry, graph, spec, programs, parallelism)
+            core::Simulation::parallel(registry, graph, spec, programs, parallelism)
         });
         Ok(Self { inner: inner.map_err(|error| errors::build(&error))? })
     }

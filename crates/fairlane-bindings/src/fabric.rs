@@ -19,7 +19,7 @@ use serde_json::json;
 use crate::builder::Program;
 use crate::columns::into_dict;
 use crate::errors;
-use crate::tables::registry;
+use crate::plugins::registry;
 
 /// The result of `Fabric.coverage`.
 type CoverageRow<'py> = (Bound<'py, PyBytes>, usize, bool, f64, Option<f64>, (usize, usize));
@@ -38,8 +38,8 @@ impl Fabric {
     fn new(spec: &str) -> PyResult<Self> {
         let spec: FabricSpec = serde_json::from_str(spec).map_err(|error| errors::shape("fabric", error))?;
         let registry = registry();
-        let graph = spec.build(&registry).map_err(|error| errors::build(&error))?;
-        let routing = spec.route(&registry, &graph).map_err(|error| errors::build(&error))?;
+        let graph = spec.build(registry).map_err(|error| errors::build(&error))?;
+        let routing = spec.route(registry, &graph).map_err(|error| errors::build(&error))?;
         let rails = RailMap::new(&graph, &BTreeSet::new());
         Ok(Self { graph: Arc::new(graph), routing: routing.into(), rails })
     }
@@ -129,7 +129,7 @@ impl Fabric {
         let spec = serde_json::from_str(spec).map_err(|error| errors::shape("scenario", error))?;
         let programs = programs.iter().map(|program| program.get().inner.clone()).collect();
         let (graph, routing) = (Arc::clone(&self.graph), Arc::clone(&self.routing));
-        py.detach(|| Simulation::check(&registry(), graph, routing, spec, programs))
+        py.detach(|| Simulation::check(registry(), graph, routing, spec, programs))
             .map_err(|error| errors::build(&error))
     }
 
@@ -268,7 +268,7 @@ impl Fabric {
 #[pyfunction]
 pub fn fabric_size(spec: &str) -> PyResult<(u64, u64, u64)> {
     let spec: FabricSpec = serde_json::from_str(spec).map_err(|error| errors::shape("fabric", error))?;
-    let size = spec.size(&registry()).and_then(Size::check).map_err(|error| errors::build(&error))?;
+    let size = spec.size(registry()).and_then(Size::check).map_err(|error| errors::build(&error))?;
     Ok((size.hosts, size.switches, size.links))
 }
 
