@@ -21,7 +21,7 @@ from fairlane.scenario import Resolved, Scenario
 from fairlane.scenario.resolve import decide
 from fairlane.scenario.resolved import ResolvedJob
 from fairlane.study.pinned import Pinned, pin
-from fairlane.study.replicates import Allocation, key_of
+from fairlane.study.replicates import Allocation, Repeat, key_of
 from fairlane.study.study import Point, Study
 from fairlane.study.treatments import Treatment
 from fairlane.study.treatments.base import Overrides
@@ -237,10 +237,10 @@ def plan(study: Study) -> ComparedPlan:
 
     Raises ``ScenarioError`` with everything that is wrong, before anything runs.
     """
-    asked = study.table.replicates
+    asked = study.table.repeat if isinstance(study.table.repeat, Repeat) else None
     if asked and asked.at_most < (points := sum(1 for _ in study.points())):
         allowed = f"at least {points}, {asked.at_least} for each of {plural(points // asked.at_least, 'condition')}"
-        raise ScenarioError(study.error(Problem("replicates.at_most", "is too few", asked.at_most, allowed)))
+        raise ScenarioError(study.error(Problem("repeat.at_most", "is too few", asked.at_most, allowed)))
     cells = judged(study, lambda point: _cell(study, point))
     if cells:
         _try_out(study, cells[0])

@@ -178,8 +178,8 @@ GROWTH = 0.5
 """By which share of its replicates a condition grows at a time."""
 
 
-class Replicates(Table):
-    """How many replicates a study has: as many as a precision needs."""
+class Repeat(Table):
+    """As many replicates of each condition as a precision needs."""
 
     precision: Share
     """What half of the 95% interval of every effect, the mean over jobs, may be at most, as ``"0.5%"``."""
@@ -195,7 +195,7 @@ class Replicates(Table):
 class Allocation:
     """How many replicates each condition has, and how certain its effects are."""
 
-    asked: Replicates
+    asked: Repeat
     counts: dict[str, int] = field(default_factory=dict)
     """Replicates of each condition so far, by its key."""
     _names: dict[str, str] = field(default_factory=dict)

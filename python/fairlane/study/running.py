@@ -219,7 +219,7 @@ def _without_effect(cells: Sequence[Mapping[str, Any]]) -> Sequence[str]:
     longest = {until["at_most"] for cell in cells if (until := cell["scenario"].get("until"))}
     if longest:
         words = f"every simulation lasted until.at_most, {listed(sorted(longest))}"
-        does = "in a study replicates = { precision = … } does"
+        does = "in a study repeat = { precision = … } does"
         found.append(f"{words}: only fairlane run ends at a precision; {does}")
     if any(cell["scenario"].get("observe", {}).get("leave_one_out") for cell in cells):
         found.append("observe.leave_one_out has no effect: only fairlane run simulates the jobs without each of them")
@@ -239,7 +239,7 @@ def _chosen(placements: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 def _placements(study: Study, found: Mapping[str, pl.DataFrame]) -> Sequence[Mapping[str, Any]]:
     """What the numbers of placements stand for: the study's, or seeds of replicates."""
-    if study.table.replicates is None:
+    if study.table.repeat is None:
         return study.table.placements or [{}]
     largest = found["runs"]["placement"].max()
     return [{"seed": number + 1} for number in range(int(str(largest)) + 1)]
