@@ -113,7 +113,7 @@ def test_without_congestion_control_latency_is_tens_of_times_higher() -> None:
 
 def test_transports_without_usable_defaults_are_left_out_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     known = {**entries("transport"), "other": Entry("other", "of a plug-in")}
-    monkeypatch.setattr("fairlane.study.shipped.gpcnet.plan.entries", lambda _: known)
+    monkeypatch.setattr("fairlane.study.shipped.gpcnet.study.entries", lambda _: known)
     plan = planned()
     assert "other" not in plan.transports
     assert "unknown transport" in plan.left_out["other"]

@@ -17,7 +17,7 @@ from fairlane.tasks.closure import DRAWING, STUDY, Code, code_digest, sources
 from fairlane.tasks.task import files_of
 
 HOME = Path(closure.__file__).parents[1]
-MEASURES = [f"fairlane.study.shipped.{name}.plan" for name in ("saturation", "gpcnet", "cables")]
+MEASURES = [f"fairlane.study.shipped.{name}.study" for name in ("saturation", "gpcnet", "cables")]
 ENTRIES = [*STUDY, *MEASURES, "fairlane.scheduler.slowdown.bench", "fairlane.advice.features"]
 SMITH = HOME / "reproduce" / "papers" / "smith2018" / "method.py"
 UNRELATED = ("agent", "opensm", "views", "cli", "serve", "plot", "counters", "testbed", "doctor", "comparison")

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from fairlane.results.study import StudyResults
-from fairlane.study.plan import Cell, plan
+from fairlane.study.plan import ComparedCell, plan
 from fairlane.study.replicates import distinct, estimate, outer_unit
 from fairlane.study.running import run
 from fairlane.study.study import Study
@@ -48,7 +48,7 @@ def study(folder: Path, head: str, own: str = '"random"', compute: str = "0 us")
     return Study.load(file)
 
 
-def hosts(cell: Cell, job: int, treatment: str | None = None) -> tuple[int, ...]:
+def hosts(cell: ComparedCell, job: int, treatment: str | None = None) -> tuple[int, ...]:
     pinned = cell.pinned if treatment is None else cell.treated[treatment]
     found: list[int] = pinned.data["jobs"][job]["placement"]["hosts"]
     return tuple(found)

@@ -11,7 +11,7 @@ from fairlane import Scenario
 from fairlane.cli.command import Answer, ExitCode, OutFolder, Quiet, Seed, completing, out_option
 from fairlane.cli.options import AllowCode, Assignments, Dask, Resume, ScenarioFile, Workers, report, report_damaged
 from fairlane.study.running import run
-from fairlane.study.shipped.base import Measured, Plan
+from fairlane.study.shipped.base import Measured, ShippedStudy
 from fairlane.study.shipped.cables import Survey
 from fairlane.study.shipped.gpcnet import Benchmark
 from fairlane.study.shipped.saturation import LoadSweep, loads_of
@@ -112,7 +112,7 @@ def saturate(
     """
     wanted = loads_of(load, loads)
     loaded = Scenario.load(scenario, set=assignments or (), seed=seed, allow_code=allow_code)
-    plan = LoadSweep(
+    sweep = LoadSweep(
         loaded,
         loads=wanted,
         replicates=replicates,
@@ -122,7 +122,7 @@ def saturate(
         message_size=message_size,
         arrivals=arrivals,
     )
-    return _performed(plan, ["points"], out, resume=resume, quiet=quiet)
+    return _performed(sweep, ["points"], out, resume=resume, quiet=quiet)
 
 
 def gpcnet(
@@ -161,7 +161,7 @@ def gpcnet(
     transports or replicates.
     """
     loaded = Scenario.load(scenario, set=assignments or (), seed=seed, allow_code=allow_code)
-    plan = Benchmark(
+    benchmark = Benchmark(
         loaded,
         transports=list(dict.fromkeys(transport or ())),
         ranks_per_host=ranks_per_host,
@@ -174,7 +174,7 @@ def gpcnet(
     )
     if not quiet:
         typer.echo("The jobs of the scenario are replaced by those of GPCNeT, on all hosts.", err=True)
-    return _performed(plan, ["impact"], out, resume=resume, quiet=quiet)
+    return _performed(benchmark, ["impact"], out, resume=resume, quiet=quiet)
 
 
 def cables(
@@ -211,18 +211,20 @@ def cables(
     interruption --resume continues, also with more cables or replicates.
     """
     loaded = Scenario.load(scenario, set=assignments or (), seed=seed, duration=duration, allow_code=allow_code)
-    plan = Survey(loaded, at=at, switches=switches, hosts=hosts, cables=cable or (), pairs=pairs, replicates=replicates)
-    return _performed(plan, ["ranking", "slowdowns"], out, resume=resume, quiet=quiet, top=top)
+    survey = Survey(
+        loaded, at=at, switches=switches, hosts=hosts, cables=cable or (), pairs=pairs, replicates=replicates
+    )
+    return _performed(survey, ["ranking", "slowdowns"], out, resume=resume, quiet=quiet, top=top)
 
 
 def _performed(
-    plan: Plan[Any], tables: Sequence[str], out: Path | None, *, resume: bool, quiet: bool, **shown: Any
+    study: ShippedStudy[Any], tables: Sequence[str], out: Path | None, *, resume: bool, quiet: bool, **shown: Any
 ) -> Answer:
     """The answer of a shipped study: some of its tables, and its picture is drawn; ``shown`` is for the view."""
     if not quiet:
-        report(*plan.remarks)
-    store = plan.open(out, resume=resume)
-    results: Measured = plan.run(store, progress=not quiet)
+        report(*study.remarks)
+    store = study.open(out, resume=resume)
+    results: Measured = study.run(store, progress=not quiet)
     results.draw()
     partial = results.meta["partial"]
     report_damaged(store.damaged, store.folder)

@@ -52,37 +52,70 @@ class CellRun:
     treatment: str
     job: str | None
     task: Task
-    kind: Treatment
+    kind: Treatment = field(default_factory=Overrides)
     own: str | None = None
 
 
 @dataclass
 class Cell:
-    """One point with its runs: the scenario by default and under each treatment, and bytes of memory for each."""
+    """A point with its runs."""
 
     point: Point
+    scenario: Mapping[str, Any]
+    """The tables of the scenario."""
+    memory: float
+    """Estimated bytes of memory of the largest simulation."""
+    seconds: float | None
+    """Estimated processor time of the default run, s; None where that is not known."""
+    allowed: int
+    """Memory limit of the scenario; 0 if it has none."""
+    runs: list[CellRun] = field(default_factory=list, kw_only=True)
+    worked_out: str = field(default="", kw_only=True)
+    """Digest of the scenario with all decisions made, where the tasks leave some open."""
+
+    @property
+    def calibrations(self) -> Mapping[str, Task]:
+        """The task that calibrates a job's compute time, by job, where it is not known."""
+        return {}
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """The same for points with the same simulations."""
+        return (self.worked_out,) if self.worked_out else tuple(run.task.digest for run in self.runs)
+
+    def seconds_of(self, _task: Task, /) -> float | None:
+        """The estimated processor time of a task, s."""
+        return self.seconds
+
+    def described(self) -> dict[str, Any]:
+        """The scenario, and the answers that are its runs."""
+        runs = [
+            {"baseline": run.baseline, "treatment": run.treatment, "job": run.job, "answer": run.task.digest}
+            for run in self.runs
+        ]
+        return {"point": str(self.point), "scenario": self.scenario, "runs": runs}
+
+
+@dataclass
+class ComparedCell(Cell):
+    """A point by default, with each job isolated and under each treatment; ``decide`` makes the runs.
+
+    They are for each baseline the default run and the isolated ones that are no part of it; then the treated runs.
+    """
+
     pinned: Pinned
     treated: Mapping[str, Pinned]
     jobs: Sequence[ResolvedJob]
-    memory: float = 0.0
-    """Estimated bytes of memory of one simulation, the largest of the default run and the treated ones."""
-    seconds: float = 0.0
-    """Estimated processor time of the default run, s."""
-    allowed: int = 0
-    """Memory limit of its scenario; 0 if it has none."""
-    runs: list[CellRun] = field(default_factory=list)
-    """For each baseline the default run and the isolated ones that are no part of it; then the treated runs."""
 
     @cached_property
-    def calibrations(self) -> list[Task | None]:
-        """The task that calibrates each job's compute time; None where it is known."""
+    def calibrations(self) -> Mapping[str, Task]:
+        """The task that calibrates a job's compute time, by job, where it is not known."""
         always = self.pinned.without_start_and_stop()
-        return [
-            always.isolated(at).task(CALIBRATE, f"compute time of {job['name']}")
-            if "workload" in job and "compute" not in job["workload"]
-            else None
+        return {
+            job["name"]: always.isolated(at).task(CALIBRATE, f"compute time of {job['name']}")
             for at, job in enumerate(self.pinned.data["jobs"])
-        ]
+            if "workload" in job and "compute" not in job["workload"]
+        }
 
     def decide(self, compute: Sequence[int | None], treatments: Mapping[str, Treatment]) -> None:
         """Makes the runs, with these compute times."""
@@ -107,9 +140,10 @@ class Cell:
         tasks = {job: kind.isolated(pinned, number) for number, job in enumerate(self.pinned.names)}
         return [CellRun(kind.baseline, ISOLATED, job, task, kind, own) for job, task in tasks.items() if task]
 
-    def seconds_of(self, task: Task) -> float:
-        """The estimated processor time of one of its tasks, s, by what they cost in proportion to the default run."""
-        return self.seconds * task.cost / self.pinned.task("", "").cost
+    @override
+    def seconds_of(self, task: Task, /) -> float:
+        """The estimated processor time of a task, s, in proportion to the cost of the default run."""
+        return (self.seconds or 0.0) * task.cost / self.pinned.task("", "").cost
 
     def of(self, treatment: str, baseline: str | None = None, own: str | None = None) -> list[CellRun]:
         """Its runs with a treatment, or without: of one baseline or of all; isolated ones of a treatment's own."""
@@ -119,23 +153,12 @@ class Cell:
             if run.treatment == treatment and baseline in (None, run.baseline) and run.own == own
         ]
 
-    def described(self) -> dict[str, Any]:
-        """Its scenario as it was worked out, and the answers that are its runs."""
-        runs = [
-            {"baseline": run.baseline, "treatment": run.treatment, "job": run.job, "answer": run.task.digest}
-            for run in self.runs
-        ]
-        return {"point": str(self.point), "scenario": self.pinned.data, "runs": runs}
-
 
 class Plan(ABC):
     """What there is to compute, and the tables that come of it."""
 
-    memory: float = 0.0
-    """Estimated bytes of memory of the largest simulation."""
-    allowed: int = 0
-    """Largest memory limit of its scenarios; 0 if none has one."""
-
+    cells: Sequence[Cell] = ()
+    """The points with their runs."""
     code: Sequence[Path] = ()
     """Files of functions of the study's own that its tasks call."""
 
@@ -147,9 +170,13 @@ class Plan(ABC):
         """Makes the tasks that need these answers; none for points whose calibration failed."""
         return
 
-    @abstractmethod
+    def outline(self) -> None:
+        """Makes the tasks as far as they are known before any calibration."""
+        return
+
     def tasks(self) -> Sequence[Computable]:
         """All others; several may be the same."""
+        return [run.task for cell in self.cells for run in cell.runs]
 
     @abstractmethod
     def tables(self, executor: Executor) -> dict[str, pl.DataFrame]:
@@ -157,7 +184,17 @@ class Plan(ABC):
 
     def described(self) -> list[dict[str, Any]]:
         """For each point its scenario, and the answers that are its runs."""
-        return []
+        return [cell.described() for cell in self.cells]
+
+    @property
+    def memory(self) -> float:
+        """Estimated bytes of memory of the largest simulation."""
+        return max((cell.memory for cell in self.cells), default=0.0)
+
+    @property
+    def allowed(self) -> int:
+        """Largest memory limit of the scenarios; 0 if none has one."""
+        return max((cell.allowed for cell in self.cells), default=0)
 
     def extended(self, _executor: Executor, /) -> "Plan | None":
         """The plan with further replicates, where what was computed so far needs them; None if nothing is to be added.
@@ -177,39 +214,34 @@ class ComparedPlan(Plan):
     """All cells of a study whose runs are compared."""
 
     study: Study
-    cells: list[Cell]
+    cells: list[ComparedCell]
     allocation: Allocation | None = None
     """Which conditions get further replicates, where that is asked for."""
 
-    def __post_init__(self) -> None:
-        self.memory = max((cell.memory for cell in self.cells), default=0.0)
-        self.allowed = max((cell.allowed for cell in self.cells), default=0)
-
     @override
     def calibrations(self) -> Iterable[Task]:
-        return (task for cell in self.cells for task in cell.calibrations if task)
+        return (task for cell in self.cells for task in cell.calibrations.values())
 
     @override
     def calibrate(self, executor: Executor) -> None:
         for cell in self.cells:
-            known = {task.digest: answer for task in cell.calibrations if task and (answer := executor.answer(task))}
-            if all(task is None or task.digest in known for task in cell.calibrations):
-                compute = [None if task is None else known[task.digest]["compute"][0] for task in cell.calibrations]
+            answers = {name: executor.answer(task) for name, task in cell.calibrations.items()}
+            if all(answers.values()):
+                compute = [
+                    answer["compute"][0] if (answer := answers.get(name)) else None for name in cell.pinned.names
+                ]
                 cell.decide(compute, self.study.treatments)
 
     @override
-    def tasks(self) -> list[Task]:
-        return [run.task for cell in self.cells for run in cell.runs]
+    def outline(self) -> None:
+        for cell in self.cells:
+            cell.decide([None] * len(cell.jobs), self.study.treatments)
 
     @override
     def tables(self, executor: Executor) -> dict[str, pl.DataFrame]:
         from fairlane.study.tables import tables
 
         return tables(self.cells, executor)
-
-    @override
-    def described(self) -> list[dict[str, Any]]:
-        return [cell.described() for cell in self.cells]
 
     @override
     def extended(self, executor: Executor) -> "ComparedPlan | None":
@@ -220,7 +252,7 @@ class ComparedPlan(Plan):
             return None
         known = {(key_of(cell.point.case, cell.point.parameters), cell.point.placement): cell for cell in self.cells}
 
-        def cell_of(point: Point) -> Cell:
+        def cell_of(point: Point) -> ComparedCell:
             return known.get((key_of(point.case, point.parameters), point.placement)) or _cell(self.study, point)
 
         cells = judged(self.study, cell_of, self.allocation.counts)
@@ -247,7 +279,7 @@ def plan(study: Study) -> ComparedPlan:
     return ComparedPlan(study, cells, Allocation(asked) if asked else None)
 
 
-def _try_out(study: Study, cell: Cell) -> None:
+def _try_out(study: Study, cell: ComparedCell) -> None:
     """Reads a point's runs as workers will: what they could not read is refused before the first simulation."""
     for name, pinned in {DEFAULT: cell.pinned, **cell.treated}.items():
         try:
@@ -275,7 +307,7 @@ def judged(study: Study, judge: Callable[[Point], T], replicates: Mapping[str, i
     return found
 
 
-def _cell(study: Study, point: Point) -> Cell:
+def _cell(study: Study, point: Point) -> ComparedCell:
     scenario = study.scenario(point)
     if not study.treatments:
         wrong = list(Overrides().check(scenario))
@@ -302,7 +334,8 @@ def _cell(study: Study, point: Point) -> Cell:
         treated[name] = outcome
     if problems:
         raise ScenarioError(problems)
-    return Cell(point, pinned, treated, decided.jobs, memory, seconds, scenario.memory or 0)
+    limit = scenario.memory or 0
+    return ComparedCell(point, pinned.data, memory, seconds, limit, pinned, treated, decided.jobs)
 
 
 def _located(study: Study, name: str, scenario: Scenario, problems: Iterable[Problem]) -> Iterator[Problem]:

@@ -1,7 +1,7 @@
-"""The common part of shipped studies: options, plan, task, run loop, and results with their folder.
+"""The common part of shipped studies: options, task, run loop, and results with their folder.
 
-A shipped study is a ``Plan``: the scenario of each condition and seed, and a function ``measure``. Its ``Measured``
-results are tables of the answers; their view is in ``fairlane.views``.
+A ``ShippedStudy`` has the scenario of each condition and seed, and a function ``measure``. Its ``Measured`` results are
+tables of the answers; their view is in ``fairlane.views``.
 """
 
 import json
@@ -85,7 +85,7 @@ def seeds_of(scenario: Scenario, count: int) -> list[int]:
 class Measurement:
     """The task that measures one condition on one seed."""
 
-    plan: "Plan[Any]"
+    study: "ShippedStudy[Any]"
     condition: Mapping[str, Any]
     seed: int
     cost: float = 1.0
@@ -108,11 +108,11 @@ class Measurement:
     @property
     def description(self) -> Mapping[str, Any]:
         """The scenario."""
-        return self.plan.written(self.condition, self.seed)
+        return self.study.written(self.condition, self.seed)
 
     def compute(self, watch: Stopwatch) -> Answer:
         """Simulates. Raises ``RunError`` if the simulation cannot continue."""
-        return self.plan.measure(self.condition, self.seed, watch)
+        return self.study.measure(self.condition, self.seed, watch)
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -167,7 +167,7 @@ class Measured(Results):
         return cls(**read_tables(sealed, cls.SCHEMAS), meta=meta, folder=folder)
 
 
-class Plan(ABC, Generic[_Results]):
+class ShippedStudy(ABC, Generic[_Results]):
     """A scenario, and the measurements of it."""
 
     results: type[_Results]
@@ -220,7 +220,7 @@ class Plan(ABC, Generic[_Results]):
     def open(self, out: Path | None = None, *, resume: bool = False) -> Store:
         """The folder of the study: a new one, or with ``resume`` an existing one, by default the latest unfinished one.
 
-        Raises ``ScenarioError`` or ``BuildError`` if the plan cannot be simulated, ``ResultsError`` if the folder is of
+        Raises ``ScenarioError`` or ``BuildError`` if it cannot be simulated, ``ResultsError`` if the folder is of
         something else.
         """
         self.check()

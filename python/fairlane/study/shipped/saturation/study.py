@@ -19,7 +19,15 @@ from fairlane.results.latency import Latency
 from fairlane.scenario import Resolved, Scenario
 from fairlane.scenario.models import Job
 from fairlane.scenario.resolved import injection_of
-from fairlane.study.shipped.base import Measurement, Options, Plan, check_before, fabric_of, from_options, seeds_of
+from fairlane.study.shipped.base import (
+    Measurement,
+    Options,
+    ShippedStudy,
+    check_before,
+    fabric_of,
+    from_options,
+    seeds_of,
+)
 from fairlane.study.shipped.saturation.results import Saturation
 from fairlane.tasks.task import Answer, Stopwatch
 from fairlane.units import DURATION, Duration
@@ -86,7 +94,7 @@ class SweepOptions(Options):
     """Arrivals of the open-loop jobs: ``poisson`` or ``fixed``."""
 
 
-class LoadSweep(Plan[Saturation]):
+class LoadSweep(ShippedStudy[Saturation]):
     """A scenario at several loads; one without an open-loop job gets one on all of its hosts in place of its jobs."""
 
     results, noun = Saturation, "sweep"

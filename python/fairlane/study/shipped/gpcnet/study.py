@@ -16,7 +16,15 @@ from fairlane.inputs.parameters import entries
 from fairlane.inputs.problems import refusing, validated
 from fairlane.scenario import Scenario
 from fairlane.scenario.network import Transport
-from fairlane.study.shipped.base import Measurement, Options, Plan, check_before, fabric_of, from_options, seeds_of
+from fairlane.study.shipped.base import (
+    Measurement,
+    Options,
+    ShippedStudy,
+    check_before,
+    fabric_of,
+    from_options,
+    seeds_of,
+)
 from fairlane.study.shipped.gpcnet.results import TESTS, Gpcnet
 from fairlane.tasks.task import Answer, Stopwatch
 from fairlane.units import DURATION, SIZE, Duration, Size
@@ -61,7 +69,7 @@ class BenchmarkOptions(Options):
     """Simulated time after which a network test ends, whatever its number of iterations."""
 
 
-class Benchmark(Plan[Gpcnet]):
+class Benchmark(ShippedStudy[Gpcnet]):
     """The network tests on the fabric of a scenario, whose jobs are not used, with each transport."""
 
     results, noun = Gpcnet, "gpcnet"

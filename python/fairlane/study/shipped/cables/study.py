@@ -21,9 +21,18 @@ from fairlane.scenario import Scenario
 from fairlane.scenario.checks import late
 from fairlane.scenario.observe import Fault
 from fairlane.seeds import Purpose, stream
-from fairlane.study.shipped.base import Measurement, Options, Plan, check_before, fabric_of, from_options, seeds_of
+from fairlane.study.shipped.base import (
+    Measurement,
+    Options,
+    ShippedStudy,
+    check_before,
+    fabric_of,
+    from_options,
+    seeds_of,
+)
 from fairlane.study.shipped.cables.forks import State, Trunk, jobs_of
 from fairlane.study.shipped.cables.results import Cables
+from fairlane.tasks.store import Store
 from fairlane.tasks.task import Answer, Stopwatch
 from fairlane.units import DURATION, Duration
 from fairlane.wording import some
@@ -49,7 +58,7 @@ class SurveyOptions(Options):
     """Number of pairs that fail, sampled uniformly at random; None for single parts."""
 
 
-class Survey(Plan[Cables]):
+class Survey(ShippedStudy[Cables]):
     """A scenario, and the parts of its fabric that fail: cables or switches, one at a time or in pairs."""
 
     results, noun = Cables, "survey"
@@ -140,6 +149,13 @@ class Survey(Plan[Cables]):
             "unbroken_digest": trunk.digest,
             "jobs": [] if error else jobs_of(trunk, State.of(engine, trunk.resolved)),
         }
+
+    @override
+    def run(self, store: Store | None = None, *, progress: bool = False) -> Cables:
+        try:
+            return super().run(store, progress=progress)
+        finally:
+            self._trunks.clear()
 
     def trunk(self, seed: int, watch: Stopwatch) -> Trunk:
         """The trunk of a seed, simulated by the first that needs it while others wait. Raises ``RunError``."""
