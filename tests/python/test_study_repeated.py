@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 from fairlane.results.study import StudyResults
-from fairlane.study.plan import ComparedCell, plan
+from fairlane.study.cells import ComparedCell
+from fairlane.study.plan import plan
 from fairlane.study.replicates import distinct, estimate, outer_unit
 from fairlane.study.running import run
 from fairlane.study.study import Study

@@ -18,11 +18,12 @@ from fairlane.results.schemas import RUN
 from fairlane.results.tables import Links, Observed, Tables
 from fairlane.runner.counters import IterationCounters, PortSampler
 from fairlane.scenario import Scenario
+from fairlane.study.cells import DEFAULT, Cell, CellRun
 from fairlane.study.pinned import pin
-from fairlane.study.plan import DEFAULT, Cell, CellRun, Plan, decided_of, judged, plan
-from fairlane.study.setting import MEASURE
+from fairlane.study.plan import Plan, decided_of, judged, plan
+from fairlane.study.setting import MEASURE, Point
 from fairlane.study.sql import Database, QueryError
-from fairlane.study.study import Point, Study
+from fairlane.study.study import Study
 from fairlane.study.table import RUN_TABLES
 from fairlane.study.tables import points_table, run_rows, table_of, with_points
 from fairlane.tasks.executor import Executor

@@ -24,7 +24,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import polars as pl
 from pydantic import Field
@@ -36,10 +36,8 @@ from fairlane.results.notes import sentence
 from fairlane.scenario.observe import Share
 from fairlane.statistics import SPREAD, Estimate, over_replicates, spread
 from fairlane.study.conditions import condition_of
+from fairlane.study.setting import Point
 from fairlane.wording import fine_percent, listed, percent, plural
-
-if TYPE_CHECKING:
-    from fairlane.study.study import Point
 
 _RUN = ("baseline", "treatment", "job")
 
@@ -201,7 +199,7 @@ class Allocation:
     _names: dict[str, str] = field(default_factory=dict)
     _halves: dict[str, float | None] = field(default_factory=dict)
 
-    def further(self, work: pl.DataFrame, points: Sequence["Point"]) -> bool:
+    def further(self, work: pl.DataFrame, points: Sequence[Point]) -> bool:
         """Adds replicates by the results of these points, and says whether there are any to add."""
         of_point: dict[str, list[int]] = {}
         for number, point in enumerate(points):

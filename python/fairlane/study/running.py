@@ -191,7 +191,8 @@ def run(
     if study.table.design is not None:
         kept["dataset"] = dataset(found["work"], meta.placements)
         kept["effects"] = effects(kept["dataset"])
-        store.write(SHEET, "\n".join(data_sheet(study, kept["dataset"], meta)) + "\n")
+        sheet = data_sheet(kept["dataset"], meta, sampled=study.table.design.runs is not None)
+        store.write(SHEET, "\n".join(sheet) + "\n")
     store.finish("study", STUDY_SCHEMA_VERSION, kept, {META: meta.model_dump_json(indent=2) + "\n"})
     return StudyResults.of(meta, found, store.folder)
 

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -18,28 +17,9 @@ from fairlane.inputs.problems import Problems
 from fairlane.scenario import Scenario
 from fairlane.study.design import combinations
 from fairlane.study.replicates import Repeat, key_of
-from fairlane.study.setting import Change, Method, changes, steps_of
+from fairlane.study.setting import Change, Method, Point, changes, steps_of
 from fairlane.study.table import Case, StudyTable
 from fairlane.wording import html_table, plural
-
-
-@dataclass(frozen=True)
-class Point:
-    """One scenario of the study before any treatment, and the keys that it sets.
-
-    Its case by name; values of the parameters by dotted path and levels of the factors by name; which of the
-    placements it has, from 0; and the scenario's seed.
-    """
-
-    case: str | None
-    parameters: Mapping[str, Any]
-    placement: int
-    seed: int
-    changes: tuple[Change, ...] = field(repr=False)
-
-    def __str__(self) -> str:
-        words = [*([self.case] if self.case else []), *(f"{key}={value}" for key, value in self.parameters.items())]
-        return ", ".join([*words, f"placement {self.placement}", f"seed {self.seed}"])
 
 
 class Study:

@@ -12,9 +12,9 @@ from fairlane.results.derive import change, interval
 from fairlane.results.milestones import Common, common, enough
 from fairlane.results.schemas import STUDY, types
 from fairlane.statistics import Estimate, ratio_change
-from fairlane.study.plan import DEFAULT, ISOLATED, Cell, CellRun, ComparedCell
+from fairlane.study.cells import DEFAULT, ISOLATED, Cell, CellRun, ComparedCell
 from fairlane.study.replicates import key_of
-from fairlane.study.study import Point
+from fairlane.study.setting import Point
 from fairlane.study.treatments import Progress
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.task import Answer, Task, digest_of
@@ -27,7 +27,7 @@ _SPANS = {"default_span_ps": pl.UInt64, "isolated_span_ps": pl.UInt64}
 """Columns that they are computed from, and that are then left out."""
 
 
-def tables(cells: Sequence[ComparedCell], executor: Executor) -> dict[str, pl.DataFrame]:
+def compared_tables(cells: Sequence[ComparedCell], executor: Executor) -> dict[str, pl.DataFrame]:
     """The tables ``runs``, ``work``, ``periods`` and ``failures`` of a study that compares."""
     digests: dict[str, str | None] = {}
     first: dict[tuple[str, ...], int] = {}
