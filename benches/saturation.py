@@ -14,8 +14,7 @@ from typing import Any
 import polars as pl
 
 import fairlane
-from fairlane.saturation.plan import OpenLoopOptions, prepared
-from fairlane.saturation.results import sweep
+from fairlane.study.shipped.saturation import LoadSweep
 
 ROOT = Path(__file__).parent.parent
 TABLE = ROOT / "docs" / "data" / "saturation.csv"
@@ -87,7 +86,7 @@ def measure(name: str, traffic: str, routing: str) -> list[Point]:
         placement="linear",
         jobs=[{"name": "load", "ranks": case.hosts, "workload": load}],
     )
-    found = sweep(prepared(scenario, LOADS, replicates=REPLICATES, options=OpenLoopOptions()))
+    found = LoadSweep(scenario, loads=LOADS, replicates=REPLICATES).run()
     columns = found.points.select("load", "accepted", "links", pl.col("message_mean_ps") / 1e3, "saturated")
     return [Point(name, traffic, routing, *row) for row in columns.iter_rows()]
 

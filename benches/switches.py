@@ -15,8 +15,7 @@ from typing import Any
 import polars as pl
 
 import fairlane
-from fairlane.saturation.plan import OpenLoopOptions, prepared
-from fairlane.saturation.results import sweep
+from fairlane.study.shipped.saturation import LoadSweep
 
 ROOT = Path(__file__).parent.parent
 REFERENCE = Path(__file__).with_name("saturation-reference.csv")
@@ -144,8 +143,8 @@ def measure(
         jobs=[{"name": "load", "ranks": hosts, "workload": load}],
     )
     warm_up = f"{slots[1] * one.flits * one.cycle} ns"
-    plan = prepared(scenario, loads, replicates=REPLICATES, options=OpenLoopOptions(), warm_up=warm_up)
-    columns = sweep(plan).points.select("load", "accepted", pl.col("message_mean_ps") / 1e3 / one.cycle)
+    plan = LoadSweep(scenario, loads=loads, replicates=REPLICATES, warm_up=warm_up)
+    columns = plan.run().points.select("load", "accepted", pl.col("message_mean_ps") / 1e3 / one.cycle)
     return [
         (offered, accepted, latency - case.host_links - (offered / (2 * (1 - offered)) if offered < 1 else 0))
         for offered, accepted, latency in columns.iter_rows()

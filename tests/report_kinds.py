@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import fairlane
-from fairlane import Run, Scenario, cables, gpcnet
+from fairlane import Run, Scenario
 from fairlane.fabric.view import Fabric
 from fairlane.placement import ALLOCATORS
 from fairlane.results.base import Results
@@ -31,11 +31,12 @@ from fairlane.results.reproduction import (
 )
 from fairlane.results.schedule import ScheduleResults
 from fairlane.results.study import StudyResults
-from fairlane.saturation.plan import OpenLoopOptions, prepared
-from fairlane.saturation.results import Saturation, sweep
 from fairlane.scheduler.compare import compare_allocators, results_of
 from fairlane.scheduler.log import LoggedJob
 from fairlane.study.running import run
+from fairlane.study.shipped.cables import Cables, Survey
+from fairlane.study.shipped.gpcnet import Benchmark, Gpcnet
+from fairlane.study.shipped.saturation import LoadSweep, Saturation
 from fairlane.study.study import Study
 from report_runs import EVIL, SCENARIO, evil
 from small_study import Here
@@ -123,11 +124,10 @@ def sweep_results() -> Saturation:
         "fabric": {"topology": "fat_tree", "hosts": 8, "levels": 1, "bandwidth": "100 Gb/s", "latency": "100 ns"},
         "jobs": [{"name": "pairs", "ranks": 4, "workload": "flood_pairs"}],
     }
-    plan = prepared(Scenario(**tables), (0.2, 0.5, 1.0), replicates=2, options=OpenLoopOptions(), duration="60 us")
-    return sweep(plan)
+    return LoadSweep(Scenario(**tables), loads=[0.2, 0.5, 1.0], replicates=2, duration="60 us").run()
 
 
-def failures(*, switches: bool = False) -> cables.Cables:
+def failures(*, switches: bool = False) -> Cables:
     """Two leaves with four cables each to a spine, one of which fails at a time, on three seeds, in memory."""
     tables: dict[str, Any] = {
         "name": "failures",
@@ -139,19 +139,17 @@ def failures(*, switches: bool = False) -> cables.Cables:
             {"name": "inside", "ranks": 2, "placement": {"name": "list", "hosts": [1, 3]}, "workload": QUICK},
         ],
     }
-    found = cables.survey(cables.prepared(Scenario(**tables), cables.Options(replicates=3, switches=switches)))
+    found = Survey(Scenario(**tables), replicates=3, switches=switches).run()
     renamed = found.slowdowns.with_columns(pl.col("name").replace("inside", EVIL))
     return replace(found, slowdowns=renamed, meta={**found.meta, "scenario": {"name": EVIL}})
 
 
-def impact() -> gpcnet.Gpcnet:
+def impact() -> Gpcnet:
     """GPCNeT with two transports on three assignments of 16 hosts, in memory."""
     fabric = {"topology": "fat_tree", "hosts": 16, "levels": 2, "radix": 8, "bandwidth": "100 Gb/s"}
     scenario = Scenario(fabric=fabric, jobs=[{"ranks": 2, "workload": "flood_pairs"}])
-    options = gpcnet.Options(
-        transports=("credits_only", "swift"), ranks_per_host=2, replicates=3, iterations=25, warm_up="10 us"
-    )
-    found = gpcnet.benchmark(gpcnet.prepared(scenario, options))
+    options = {"ranks_per_host": 2, "replicates": 3, "iterations": 25, "warm_up": "10 us"}
+    found = Benchmark(scenario, transports=["credits_only", "swift"], **options).run()
     return replace(found, meta={**found.meta, "scenario": {"name": EVIL}, "left_out": {EVIL: "needs deeper buffers"}})
 
 

@@ -5,9 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
-from fairlane.cables.results import Cables
 from fairlane.errors import ResultsError
-from fairlane.gpcnet.results import Gpcnet
 from fairlane.results.base import ask
 from fairlane.results.reproduction import MAP as ROBUSTNESS_META
 from fairlane.results.reproduction import META as REPRODUCTION_META
@@ -17,7 +15,9 @@ from fairlane.results.schedule import META as SCHEDULE_META
 from fairlane.results.schedule import ScheduleResults
 from fairlane.results.study import META as STUDY_META
 from fairlane.results.study import StudyResults
-from fairlane.saturation.results import Saturation
+from fairlane.study.shipped.cables import Cables
+from fairlane.study.shipped.gpcnet import Gpcnet
+from fairlane.study.shipped.saturation import Saturation
 
 __all__ = ["Loaded", "load", "query"]
 

@@ -9,11 +9,11 @@ import polars as pl
 import pytest
 
 from fairlane import Scenario, Simulation, load, query
-from fairlane.cables.measure import Failure, Trunks, of_iterations
-from fairlane.cables.plan import Options, prepared
-from fairlane.cables.results import Cables
 from fairlane.cli.main import execute
 from fairlane.results.milestones import Milestones
+from fairlane.study.shipped.base import Measurement
+from fairlane.study.shipped.cables import Cables, Survey
+from fairlane.study.shipped.cables.forks import of_iterations
 from fairlane.tasks.task import Answer, Stopwatch
 from pictures import assert_drawn
 
@@ -57,9 +57,7 @@ def surveyed(folder: Path, *options: str) -> int:
 
 def test_the_unbroken_fork_is_the_plain_run(tmp_path: Path) -> None:
     scenario = Scenario.load(written(tmp_path))
-    plan = prepared(scenario, Options(replicates=1))
-    trunks = Trunks(plan)
-    answers = [Failure(plan, trunks, part, plan.seeds[0]).compute(Stopwatch()) for part in plan.parts[:2]]
+    answers = [task.compute(Stopwatch()) for task in list(Survey(scenario, replicates=1).measurements())[:2]]
     plain = Simulation(scenario)
     plain.run_until(scenario.duration)
     assert {answer["unbroken_digest"] for answer in answers} == {plain.digest()}
@@ -71,10 +69,11 @@ def test_the_unbroken_fork_is_the_plain_run(tmp_path: Path) -> None:
 
 def test_a_fork_is_the_run_with_the_same_fault(tmp_path: Path) -> None:
     scenario = Scenario.load(written(tmp_path))
-    plan = prepared(scenario, Options(replicates=1, cables=("leaf0 port 5",)))
-    answer = Failure(plan, trunks := Trunks(plan), plan.parts[0], 1).compute(Stopwatch())
+    plan = Survey(scenario, replicates=1, cables=["leaf0 port 5"])
+    (task,) = plan.measurements()
+    answer = task.compute(Stopwatch())
     plain = Simulation(scenario)
-    plain.fail_link("leaf0 port 5", at=trunks.of(1, Stopwatch()).now)
+    plain.fail_link("leaf0 port 5", at=plan.trunk(1, Stopwatch()).now)
     plain.run_until(scenario.duration)
     assert plain.digest() == answer["digest"]
 
@@ -144,17 +143,17 @@ def test_tables_json_and_a_figure_are_stored(tmp_path: Path, capsys: pytest.Capt
 
 def test_what_is_stored_is_not_simulated_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     simulated: list[str] = []
-    compute = Failure.compute
+    compute = Measurement.compute
 
-    def spied(self: Failure, watch: Stopwatch) -> Answer:
+    def spied(self: Measurement, watch: Stopwatch) -> Answer:
         if len(simulated) == 2 and not (tmp_path / "resumed").exists():
             raise KeyboardInterrupt
         simulated.append(self.label)
         return compute(self, watch)
 
-    monkeypatch.setattr(Failure, "compute", spied)
+    monkeypatch.setattr(Measurement, "compute", spied)
     monkeypatch.setattr("fairlane.tasks.task.time.perf_counter", lambda: 0.0)
-    monkeypatch.setattr("fairlane.cables.plan.affordable", lambda *_: 1)
+    monkeypatch.setattr("fairlane.study.shipped.base.affordable", lambda *_: 1)
     assert surveyed(tmp_path, "--quiet", "--cable", "leaf0 port 5", "--cable", "leaf0 port 6") == 0
     assert len(simulated) == 2
     (tmp_path / "resumed").touch()
@@ -183,17 +182,17 @@ def test_a_dead_switch_or_pair_cuts_hosts_off(tmp_path: Path, capsys: pytest.Cap
     capsys.readouterr()
     assert found.headline().endswith("1 job failed, 4 hosts cut off)")
     assert_drawn(tmp_path / "out" / "cables.png")
-    names = [part.name for part in prepared(Scenario.load(tmp_path / "scenario.toml"), Options(switches=True)).parts]
+    names = [*Survey(Scenario.load(tmp_path / "scenario.toml"), switches=True).parts]
     assert names == ["leaf0", "leaf1", "leaf2", "spine0"]
 
 
 def test_pairs_are_sampled_without_repetition(tmp_path: Path) -> None:
     scenario = Scenario.load(written(tmp_path))
-    some, again, all_ = (prepared(scenario, Options(pairs=pairs)).parts for pairs in (5, 5, 99))
+    some, again, all_ = ([*Survey(scenario, pairs=pairs).parts] for pairs in (5, 5, 99))
     assert some == again
     assert len(set(some)) == 5
     assert len(set(all_)) == 6 * 5 // 2
-    assert len(prepared(scenario, Options(hosts=True)).parts) == 6 + 12
+    assert len(Survey(scenario, hosts=True).parts) == 6 + 12
 
 
 def test_slowdown_is_of_the_iterations_that_both_forks_completed() -> None:
@@ -227,8 +226,8 @@ def test_the_time_per_iteration_does_not_depend_on_when_in_one_the_failure_comes
         (["--cable", "leaf0 port 7"], ["--cable", "unknown cable", "leaf0 port 7", "did you mean"]),
         (["--at", "2 ms"], ["--at", "2 ms", "below 1 ms"]),
         (["--at", "soon"], ["--at", "soon"]),
-        (["--replicates", "0"], ["--replicates = 0", "1 or more"]),
-        (["--pairs", "0"], ["--pairs = 0", "1 or more"]),
+        (["--replicates", "0"], ["--replicates = 0", "at least 1"]),
+        (["--pairs", "0"], ["--pairs = 0", "at least 1"]),
         (["--pairs", "1", "--cable", "leaf0 port 5"], ["--pairs", "two"]),
         (["--switches", "--hosts"], ["--switches"]),
         (["--set", "fabric.levels=1"], ["fabric"]),

@@ -12,10 +12,9 @@ import pytest
 from fairlane import Scenario, ScenarioError, load, query
 from fairlane.cli.main import execute
 from fairlane.errors import ResultsError
-from fairlane.gpcnet.measure import Trial
-from fairlane.gpcnet.plan import TESTS, Options, Plan, divided, prepared
-from fairlane.gpcnet.results import Gpcnet
 from fairlane.inputs.parameters import Entry, entries
+from fairlane.study.shipped.base import Measurement
+from fairlane.study.shipped.gpcnet import TESTS, Benchmark, Gpcnet, divided
 from fairlane.tasks.task import Answer, Stopwatch
 from fairlane.views.kinds import view_of
 from pictures import assert_drawn
@@ -38,12 +37,17 @@ def scenario(fabric: dict[str, Any] = SWITCH, **changes: Any) -> Scenario:
     return Scenario(fabric=fabric, **{"jobs": [{"ranks": 2, "workload": "flood_pairs"}], **changes})
 
 
-def planned(fabric: dict[str, Any] = SWITCH, **options: Any) -> Plan:
-    return prepared(scenario(fabric), Options(**options))
+def planned(fabric: dict[str, Any] = SWITCH, **options: Any) -> Benchmark:
+    return Benchmark(scenario(fabric), **options)
 
 
-def measured(plan: Plan, test: str, *, congested: bool) -> Answer:
-    return Trial(plan, "credits_only", TESTS[test], congested, plan.seeds[0]).compute(Stopwatch())
+def at(plan: Benchmark, test: str, seed: int) -> Scenario:
+    return plan.at({"transport": "credits_only", "test": test}, seed)
+
+
+def measured(plan: Benchmark, test: str, *, congested: bool) -> Answer:
+    condition = {"transport": "credits_only", "test": test, "congested": congested}
+    return plan.measure(condition, plan.seeds[0], Stopwatch())
 
 
 def test_a_fifth_of_the_hosts_has_the_network_test_and_congestors_share_the_rest() -> None:
@@ -58,10 +62,10 @@ def test_a_fifth_of_the_hosts_has_the_network_test_and_congestors_share_the_rest
 
 def test_isolated_and_congested_trials_of_a_seed_have_the_same_hosts() -> None:
     plan = planned(replicates=2, ranks_per_host=2)
-    first, second = (plan.at("credits_only", TESTS["latency"], seed).resolve() for seed in plan.seeds)
+    first, second = (at(plan, "latency", seed).resolve() for seed in plan.seeds)
     assert first.alone(0).jobs[0].hosts == first.jobs[0].hosts != second.jobs[0].hosts
     assert sorted(host for job in first.jobs for host in job.hosts) == sorted(2 * list(range(16)))
-    other = plan.at("credits_only", TESTS["allreduce"], plan.seeds[0]).resolve()
+    other = at(plan, "allreduce", plan.seeds[0]).resolve()
     assert [job.hosts for job in other.jobs] == [job.hosts for job in first.jobs]
 
 
@@ -95,9 +99,7 @@ def test_isolated_figures_on_a_switch_are_those_of_the_model() -> None:
 
 
 def test_the_estimate_of_memory_is_of_the_iterations_that_are_measured() -> None:
-    found = [
-        planned(duration=time).at("credits_only", TESTS["latency"], 1).resolve().estimate for time in ("1 ms", "10 s")
-    ]
+    found = [at(planned(duration=time), "latency", 1).resolve().estimate for time in ("1 ms", "10 s")]
     memory = [estimate.memory for estimate in found if estimate is not None]
     assert memory[1] < 1.1 * memory[0]
 
@@ -111,7 +113,7 @@ def test_without_congestion_control_latency_is_tens_of_times_higher() -> None:
 
 def test_transports_without_usable_defaults_are_left_out_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     known = {**entries("transport"), "other": Entry("other", "of a plug-in")}
-    monkeypatch.setattr("fairlane.gpcnet.plan.entries", lambda _: known)
+    monkeypatch.setattr("fairlane.study.shipped.gpcnet.study.entries", lambda _: known)
     plan = planned()
     assert "other" not in plan.transports
     assert "unknown transport" in plan.left_out["other"]
@@ -203,13 +205,13 @@ def test_what_is_stored_is_not_simulated_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     simulated: list[str] = []
-    compute = Trial.compute
+    compute = Measurement.compute
 
-    def spied(self: Trial, watch: Stopwatch) -> Answer:
+    def spied(self: Measurement, watch: Stopwatch) -> Answer:
         simulated.append(self.label)
         return compute(self, watch)
 
-    monkeypatch.setattr(Trial, "compute", spied)
+    monkeypatch.setattr(Measurement, "compute", spied)
     assert stored(tmp_path, "--quiet", "--replicates", "1") == 0
     assert len(simulated) == 6
     simulated.clear()
@@ -236,7 +238,7 @@ def test_few_replicates_and_iterations_are_said(tmp_path: Path, capsys: pytest.C
         (["--message-size", "4 XB"], ["--message-size", "4 XB"]),
         (["--warm-up", "soon"], ["--warm-up", "soon"]),
         (["--warm-up", "2 ms", "--duration", "1 ms"], ["--warm-up", "2 ms", "below 1 ms"]),
-        (["--ranks-per-host", "0", "--window", "-1"], ["--ranks-per-host = 0", "--window = -1", "1 or more"]),
+        (["--ranks-per-host", "0", "--window", "-1"], ["--ranks-per-host = 0", "--window = -1", "at least 1"]),
         (["--set", "fabric.hosts=9"], ["fabric", "9 hosts", "10 hosts or more"]),
         (["--set", "fabric.host=9"], ["fabric.host", 'did you mean "hosts"']),
     ],
@@ -253,4 +255,4 @@ def test_wrong_options_leave_nothing_behind(
 def test_a_scenario_with_background_jobs_is_refused() -> None:
     background = {"fill": 0.5, "lifetime": "100 us", "jobs": [{"weight": 1, "hosts": 4, "workload": "incast"}]}
     with pytest.raises(ScenarioError, match="background"):
-        prepared(scenario(background=background), Options())
+        Benchmark(scenario(background=background))

@@ -9,8 +9,7 @@ from scipy.sparse.csgraph import shortest_path
 
 from fairlane import Scenario
 from fairlane.fabric.view import Fabric
-from fairlane.saturation.plan import OpenLoopOptions, prepared
-from fairlane.saturation.results import sweep
+from fairlane.study.shipped.saturation import LoadSweep
 
 Q, HOSTS = 5, 4
 """The Slim Fly on the Hoffman-Singleton graph: 50 switches of 4 hosts, with 7 cables to others each."""
@@ -23,8 +22,7 @@ def accepted(routing: str, **job: Any) -> float:
     scenario = Scenario(
         fabric={"topology": "slim_fly", "q": Q, "routing": routing}, jobs=[load], observe={"counters": False}
     )
-    options = OpenLoopOptions(pattern=pattern)
-    found = sweep(prepared(scenario, [1.0], replicates=2, duration="250 us", options=options))
+    found = LoadSweep(scenario, loads=[1.0], replicates=2, duration="250 us", pattern=pattern).run()
     value: float = found.points["accepted"][0]
     return value
 

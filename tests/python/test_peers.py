@@ -8,7 +8,8 @@ import pytest
 
 from fairlane import Simulation
 from fairlane.fabric.graph import columns
-from fairlane.study.study import Point, Study
+from fairlane.study.setting import Point
+from fairlane.study.study import Study
 from fairlane.workload.point_to_point import PingPong
 
 ROOT = Path(__file__).parent.parent.parent

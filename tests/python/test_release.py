@@ -12,15 +12,15 @@ from zipfile import ZipFile
 
 import pytest
 
-from fairlane.cables.results import Cables
 from fairlane.doctor.installation import PYTHON
-from fairlane.gpcnet.results import Gpcnet
 from fairlane.results.manifest import _Manifest
 from fairlane.results.reproduction import REPRODUCTION_SCHEMA_VERSION
 from fairlane.results.run import SCHEMA_VERSION
 from fairlane.results.schedule import SCHEDULE_SCHEMA_VERSION
 from fairlane.results.study import STUDY_SCHEMA_VERSION
-from fairlane.saturation.results import Saturation
+from fairlane.study.shipped.cables import Cables
+from fairlane.study.shipped.gpcnet import Gpcnet
+from fairlane.study.shipped.saturation import Saturation
 from fairlane.tasks.store import SCHEMA_VERSION as ANSWERS_SCHEMA_VERSION
 
 ROOT = Path(__file__).parent.parent.parent

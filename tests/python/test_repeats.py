@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlane import Scenario, gpcnet, saturation
-from fairlane.cables.plan import Options, prepared
-from fairlane.cables.results import survey
+from fairlane import Scenario
 from fairlane.cli.main import execute
 from fairlane.results.notes import distinct, repeated
+from fairlane.study.shipped.cables import Survey
+from fairlane.study.shipped.gpcnet import Benchmark
+from fairlane.study.shipped.saturation import LoadSweep
 from fairlane.views.kinds import view_of
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -67,11 +68,9 @@ def unmoved(plan: type[Any], monkeypatch: pytest.MonkeyPatch, seeds: dict[int, i
 
 
 def test_seeds_that_change_nothing_are_one_replicate_of_a_load(monkeypatch: pytest.MonkeyPatch) -> None:
-    unmoved(saturation.Plan, monkeypatch, {1: 1, 2: 1, 3: 1})
+    unmoved(LoadSweep, monkeypatch, {1: 1, 2: 1, 3: 1})
     scenario = Scenario(fabric=SWITCH, jobs=[{"ranks": 2, "workload": "flood_pairs"}])
-    options = saturation.OpenLoopOptions()
-    plan = saturation.prepared(scenario, [0.2, 0.5], replicates=3, options=options, duration="60 us")
-    found = saturation.sweep(plan)
+    found = LoadSweep(scenario, loads=[0.2, 0.5], replicates=3, duration="60 us").run()
     assert found.runs["digest"].n_unique() == 2
     assert found.points["seeds"].to_list() == [3, 3]
     assert found.points["replicates"].to_list() == [1, 1]
@@ -84,10 +83,10 @@ def test_seeds_that_change_nothing_are_one_replicate_of_a_load(monkeypatch: pyte
 
 
 def test_assignments_that_change_nothing_are_one_replicate_of_gpcnet(monkeypatch: pytest.MonkeyPatch) -> None:
-    unmoved(gpcnet.Plan, monkeypatch, {1: 1, 2: 2, 3: 3, 4: 3})
+    unmoved(Benchmark, monkeypatch, {1: 1, 2: 2, 3: 3, 4: 3})
     scenario = Scenario(fabric=SWITCH, jobs=[{"ranks": 2, "workload": "flood_pairs"}])
-    options = gpcnet.Options(("credits_only",), 1, replicates=4, iterations=25, warm_up="20 us")
-    found = gpcnet.benchmark(gpcnet.prepared(scenario, options))
+    options = {"ranks_per_host": 1, "replicates": 4, "iterations": 25, "warm_up": "20 us"}
+    found = Benchmark(scenario, transports=["credits_only"], **options).run()
     assert found.impact["replicates"].to_list() == [3, 3, 3]
     once = found.trials.filter(pl.col("seed") < 4)
     for test, mean in found.impact.select("test", "congested").iter_rows():
@@ -99,7 +98,7 @@ def test_assignments_that_change_nothing_are_one_replicate_of_gpcnet(monkeypatch
 def test_seeds_that_change_nothing_are_one_replicate_of_a_failure(tmp_path: Path) -> None:
     file = tmp_path / "still.toml"
     file.write_text(STILL)
-    found = survey(prepared(Scenario.load(file), Options(replicates=3)))
+    found = Survey(Scenario.load(file), replicates=3).run()
     assert found.ranking["replicates"].to_list() == [1] * 4
     assert found.slowdowns["slowdown"].null_count() == 0
     assert found.slowdowns["slowdown_low"].null_count() == found.slowdowns.height

@@ -11,10 +11,9 @@ from fairlane import Scenario, ScenarioError, Simulation, load, query
 from fairlane.cli.main import execute
 from fairlane.errors import ResultsError
 from fairlane.results.latency import QUANTILES
-from fairlane.saturation.measure import Measurement
-from fairlane.saturation.plan import OpenLoopOptions, loads_of, prepared
-from fairlane.saturation.results import ACCEPTED_IN_FULL, Saturation, sweep
 from fairlane.statistics import FEWEST
+from fairlane.study.shipped.base import Measurement
+from fairlane.study.shipped.saturation import ACCEPTED_IN_FULL, LoadSweep, Saturation, loads_of
 from fairlane.tasks.task import Answer, Stopwatch
 from pictures import assert_drawn
 
@@ -40,8 +39,7 @@ def scenario(fabric: dict[str, Any] = SWITCH, **changes: Any) -> Scenario:
 
 def swept(of: Scenario, *loads: float, replicates: int = 2, **changes: Any) -> Saturation:
     """The scenario at these loads."""
-    options = OpenLoopOptions(**{key: changes.pop(key) for key in ("pattern", "message_size") if key in changes})
-    return sweep(prepared(of, loads, replicates=replicates, options=options, **changes))
+    return LoadSweep(of, loads=list(loads), replicates=replicates, **changes).run()
 
 
 def test_minimal_routing_to_the_next_group_accepts_an_eighth() -> None:
@@ -96,16 +94,12 @@ def test_open_loop_jobs_keep_their_neighbours_and_only_they_count() -> None:
         {"name": "pairs", "ranks": 4, "workload": {"name": "flood_pairs", "compute": "10 us"}},
         {"name": "load", "count": 2, "ranks": 2, "workload": {"name": "open_loop", "message_size": "8 KiB"}},
     ]
-    plan = prepared(
-        scenario(jobs=jobs, placement="linear", duration="300 us", observe={"counters": False}),
-        [0.4],
-        replicates=1,
-        options=OpenLoopOptions(message_size="1 KiB"),
-    )
+    wanted = scenario(jobs=jobs, placement="linear", duration="300 us", observe={"counters": False})
+    plan = LoadSweep(wanted, loads=[0.4], replicates=1, message_size="1 KiB")
     assert plan.remarks == []
-    assert [job.kind for job in plan.at(0.4, 1).jobs] == ["flood_pairs", "open_loop"]
-    point = sweep(plan).points.row(0, named=True)
-    simulation = Simulation(plan.at(0.4, 1))
+    assert [job.kind for job in plan.at({"load": 0.4}, 1).jobs] == ["flood_pairs", "open_loop"]
+    point = plan.run().points.row(0, named=True)
+    simulation = Simulation(plan.at({"load": 0.4}, 1))
     simulation.run_until(plan.warm_up)
     before = simulation.latency()
     simulation.run_until(plan.duration)
@@ -124,13 +118,13 @@ def test_open_loop_jobs_keep_their_neighbours_and_only_they_count() -> None:
 def test_groups_of_ranks_at_random_are_warned_of(pattern: str, placement: str, warned: bool) -> None:
     given = {"name": pattern, "group": 4} if pattern == "next_group" else pattern
     job = {"name": "load", "ranks": 8, "workload": {"name": "open_loop", "pattern": given}}
-    plan = prepared(scenario(jobs=[job], placement=placement), [0.4], replicates=1, options=OpenLoopOptions())
+    plan = LoadSweep(scenario(jobs=[job], placement=placement), loads=[0.4], replicates=1)
     assert [words.startswith("load: next_group goes by numbers of ranks") for words in plan.remarks] == [True] * warned
 
 
 def test_what_is_counted_since_is_the_difference() -> None:
-    plan = prepared(scenario(), [0.5], replicates=1, options=OpenLoopOptions())
-    simulation = Simulation(plan.at(0.5, 1))
+    plan = LoadSweep(scenario(), loads=[0.5], replicates=1)
+    simulation = Simulation(plan.at({"load": 0.5}, 1))
     simulation.run_for("50 us")
     before = simulation.latency()
     simulation.run_for("50 us")
@@ -223,7 +217,7 @@ def test_what_is_stored_is_not_simulated_again(tmp_path: Path, monkeypatch: pyte
     compute = Measurement.compute
 
     def spied(self: Measurement, watch: Stopwatch) -> Answer:
-        simulated.append((self.load, self.seed))
+        simulated.append((self.condition["load"], self.seed))
         return compute(self, watch)
 
     monkeypatch.setattr(Measurement, "compute", spied)
@@ -283,8 +277,8 @@ def test_a_sweep_goes_on_only_if_it_is_the_same(
 
 def test_only_as_many_simulations_run_as_there_is_memory_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fairlane.scenario.estimate.machine_cores", lambda: 8)
-    plan = prepared(scenario(), [0.1], replicates=1, options=OpenLoopOptions())
-    estimate = plan.at(0.1, 1).resolve().estimate
+    plan = LoadSweep(scenario(), loads=[0.1], replicates=1)
+    estimate = plan.at({"load": 0.1}, 1).resolve().estimate
     assert estimate is not None
     monkeypatch.setattr("fairlane.scenario.estimate.machine_memory", lambda: int(3.5 * estimate.memory))
     assert plan.workers == 3

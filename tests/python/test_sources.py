@@ -17,10 +17,10 @@ from fairlane.tasks.closure import DRAWING, STUDY, Code, code_digest, sources
 from fairlane.tasks.task import files_of
 
 HOME = Path(closure.__file__).parents[1]
-MEASURES = [f"fairlane.{name}.measure" for name in ("saturation", "gpcnet", "cables")]
+MEASURES = [f"fairlane.study.shipped.{name}.study" for name in ("saturation", "gpcnet", "cables")]
 ENTRIES = [*STUDY, *MEASURES, "fairlane.scheduler.slowdown.bench", "fairlane.advice.features"]
 SMITH = HOME / "reproduce" / "papers" / "smith2018" / "method.py"
-UNRELATED = ("agent", "opensm", "views", "cli", "serve", "plot", "counters", "testbed", "doctor", "comparison")
+UNRELATED = ("agent", "opensm", "views", "cli", "serve", "counters", "testbed", "doctor", "comparison")
 Digest = Callable[..., str]
 
 

@@ -10,7 +10,7 @@ import pytest
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.results.schemas import STUDY
-from fairlane.study.study import Point
+from fairlane.study.setting import Point
 from fairlane.study.tables import points_table, with_points
 from small_study import SCENARIO
 

@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 from fairlane.results.study import StudyResults
-from fairlane.study.plan import Cell, plan
+from fairlane.study.cells import ComparedCell
+from fairlane.study.plan import plan
 from fairlane.study.replicates import distinct, estimate, outer_unit
 from fairlane.study.running import run
 from fairlane.study.study import Study
@@ -48,7 +49,7 @@ def study(folder: Path, head: str, own: str = '"random"', compute: str = "0 us")
     return Study.load(file)
 
 
-def hosts(cell: Cell, job: int, treatment: str | None = None) -> tuple[int, ...]:
+def hosts(cell: ComparedCell, job: int, treatment: str | None = None) -> tuple[int, ...]:
     pinned = cell.pinned if treatment is None else cell.treated[treatment]
     found: list[int] = pinned.data["jobs"][job]["placement"]["hosts"]
     return tuple(found)
@@ -73,7 +74,7 @@ def test_own_random_placements_vary_with_the_placement_and_are_the_same_under_tr
 
 
 def test_replicates_vary_own_random_placements_too(tmp_path: Path) -> None:
-    cells = plan(study(tmp_path, 'replicates = { precision = "1%", at_most = 9 }')).cells
+    cells = plan(study(tmp_path, 'repeat = { precision = "1%", at_most = 9 }')).cells
     assert len({hosts(cell, 0) for cell in cells}) == 5
 
 
@@ -123,7 +124,7 @@ def test_placements_and_seeds_that_change_nothing_are_one_replicate(tmp_path: Pa
 
 def test_effects_that_do_not_vary_are_precise_with_the_fewest_replicates(tmp_path: Path) -> None:
     still = f'set = {{ "jobs[1].placement" = {HERE.replace("0, 4, 8, 12", "1, 5, 9, 13")} }}'
-    found = computed(tmp_path, f'replicates = {{ precision = "0.1%", at_most = 9 }}\n{still}', own=HERE)
+    found = computed(tmp_path, f'repeat = {{ precision = "0.1%", at_most = 9 }}\n{still}', own=HERE)
     assert found.meta.notes == [
         "Mean effects over jobs are precise to ±0.1%, with 5 replicates in all.",
         "4 of 5 points repeat another of the same condition, bit for bit, and count once: placements and seeds "

@@ -11,10 +11,10 @@ import numpy
 import polars as pl
 import pytest
 
-from fairlane import RunError
+from fairlane import RunError, ScenarioError
 from fairlane.cli.main import execute
 from fairlane.results.study import StudyResults
-from fairlane.study.replicates import Allocation, Replicates, effects, key_of
+from fairlane.study.replicates import Allocation, Repeat, effects, key_of
 from fairlane.study.running import run
 from fairlane.study.study import Study
 from small_study import Here
@@ -37,7 +37,7 @@ jobs = [ {{ name = "flood", ranks = 4, count = 2, workload = {{ name = "flood_pa
 
 def study(folder: Path, replicates: str, more: str = "") -> Study:
     file = folder / "study.toml"
-    file.write_text(STUDY.format(replicates=f"replicates = {{ {replicates} }}" if replicates else "", more=more))
+    file.write_text(STUDY.format(replicates=f"repeat = {{ {replicates} }}" if replicates else "", more=more))
     return Study.load(file)
 
 
@@ -62,7 +62,7 @@ def work(points: list[Replicate], values: dict[str, list[float]]) -> pl.DataFram
 
 def allocated(values: dict[str, list[float]], **asked: Any) -> tuple[Allocation, dict[str, int]]:
     """Adds replicates of made-up cases until there is nothing to add; how many each has."""
-    allocation = Allocation(Replicates(**asked))
+    allocation = Allocation(Repeat(**asked))
     counts = dict.fromkeys(values, 5)
     while True:
         points = [Replicate(name, at, {}) for name, count in counts.items() for at in range(count)]
@@ -160,23 +160,26 @@ def test_a_study_is_resumed_with_more_replicates(tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize(
     ("replicates", "more", "words"),
     [
-        ("precision = '1%', at_most = 20", "placements = 4", ["placements", "placements or replicates"]),
-        ("precision = '1%', at_most = 20", "seeds = [1, 2]", ["seeds", "seeds or replicates"]),
-        ("precision = '1%', at_most = 2", "", ["replicates.at_most", "at least 3"]),
+        ("precision = '1%', at_most = 20", "placements = 4", ["placements", "placements or repeat"]),
+        ("precision = '1%', at_most = 20", "seeds = [1, 2]", ["seeds", "seeds or repeat"]),
+        ("precision = '1%', at_most = 2", "", ["repeat.at_most", "at least 3"]),
         (
             "precision = '1%', at_most = 4",
             "",
-            ["replicates.at_most = 4: is too few", "at least 10, 5 for each of 2 cond"],
+            ["repeat.at_most = 4: is too few", "at least 10, 5 for each of 2 cond"],
         ),
-        ("precision = 'x', at_most = 20", "", ["replicates.precision", "1%"]),
-        ("precision = '1%', at_most = 20, of = 'v'", "", ["replicates.of", "improvement"]),
+        ("precision = 'x', at_most = 20", "", ["repeat.precision", "1%"]),
+        ("0", "", ["repeat = 0", "1 to"]),
+        ("'often'", "", ["repeat", "often", "a number, as 20"]),
+        ("precision = '1%', at_most = 20, of = 'v'", "", ["repeat.of", "improvement"]),
     ],
 )
 def test_wrong_tables_are_refused(
     replicates: str, more: str, words: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "study.toml"
-    file.write_text(STUDY.format(replicates=f"replicates = {{ {replicates} }}", more=more))
+    given = f"{{ {replicates} }}" if "=" in replicates else replicates
+    file.write_text(STUDY.format(replicates=f"repeat = {given}", more=more))
     assert execute(["study", str(file), "--out", str(tmp_path / "out")]) == 2
     error = capfd.readouterr().err
     assert all(word in error for word in words), error
@@ -200,3 +203,34 @@ def test_a_study_says_that_its_simulations_do_not_end_at_a_precision(tmp_path: P
     found = run(Study.load(file), out=tmp_path / "out", workers=1)
     [note] = found.meta.notes
     assert note.startswith("every simulation lasted until.at_most, 300 us: only fairlane run ends at a precision")
+
+
+def test_a_number_of_replicates_is_the_same_for_all_conditions_and_grows_by_resuming(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
+
+    def repeated(count: int, more: str = "") -> Study:
+        (tmp_path / "study.toml").write_text(STUDY.format(replicates=f"repeat = {count}", more=more))
+        return Study.load(tmp_path / "study.toml")
+
+    written = "placements = 3\nseeds = { per_placement = 1, first = 3 }"
+    (tmp_path / "written.toml").write_text(STUDY.format(replicates=written, more=""))
+    same = [str(point) for point in Study.load(tmp_path / "written.toml").points()]
+    assert [str(point) for point in repeated(3).points()] == same
+    run(repeated(2), out=tmp_path / "grown", workers=1)
+    grown = run(repeated(3), out=tmp_path / "grown", resume=True, workers=1)
+    assert grown.meta.points == 6
+    assert grown.meta.digest == run(repeated(3), out=tmp_path / "whole", workers=1).meta.digest
+
+
+def test_a_study_that_measures_is_repeated_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
+    measured = 'measure.tables.hops = "SELECT packet_hops AS hops FROM run"'
+    text = STUDY.format(replicates="repeat = 2", more=measured).replace("treatments.slow", "# treatments.slow")
+    (tmp_path / "study.toml").write_text(text)
+    found = run(Study.load(tmp_path / "study.toml"), out=tmp_path / "out", workers=1)
+    assert found.query("SELECT placement, seed FROM hops").rows() == 2 * [(0, 3), (1, 4)]
+    (tmp_path / "study.toml").write_text(text.replace("repeat = 2", "repeat = { precision = '1%', at_most = 9 }"))
+    with pytest.raises(ScenarioError, match="repeat: an effect has a precision"):
+        Study.load(tmp_path / "study.toml")

@@ -139,6 +139,7 @@ def test_the_study_runs_to_its_end(tmp_path: Path) -> None:
 
 def test_an_error_while_a_run_is_simulated_names_no_file_that_does_not_exist(tmp_path: Path) -> None:
     task = planned(tmp_path, "").tasks()[0]
+    assert isinstance(task, Task)
     wrong = Task(task.function, {**task.scenario, "duration": "soon"}, task.folder, task.label)
     error = perform(wrong).error
     assert error is not None

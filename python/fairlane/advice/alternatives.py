@@ -21,9 +21,8 @@ from fairlane.models.validation import lognormal_interval
 from fairlane.results import notes
 from fairlane.results.manifest import MANIFEST
 from fairlane.tasks.closure import STUDY
-from fairlane.tasks.executor import Executor
+from fairlane.tasks.executor import simulating
 from fairlane.tasks.pools import open_pool
-from fairlane.tasks.progress import TaskProgress
 from fairlane.tasks.store import Store
 
 RUNS = "runs"
@@ -166,9 +165,8 @@ def advise(
             complete=lambda folder: (folder / MANIFEST).is_file(),
         )
         stack.enter_context(store.undone_without_answers())
-        shown = stack.enter_context(TaskProgress(wanted=progress))
-        executor = stack.enter_context(Executor(open_pool(workers), store, shown, first_failure_ends=True))
-        shown.stage("simulating")
+        pool = open_pool(workers)
+        executor = stack.enter_context(simulating(pool, store, progress=progress, first_failure_ends=True))
         if known:
             ranking = predict(question, known, executor)
         else:

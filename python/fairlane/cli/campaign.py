@@ -20,8 +20,7 @@ from fairlane.campaign.simulating import predicted
 from fairlane.cli.command import Answer, ExitCode, OutFolder, Quiet, out_option, write_table
 from fairlane.cli.options import AllowCode, Resume, Workers, folder_of, one_of, refused, report
 from fairlane.signals import exit_on_sigterm
-from fairlane.tasks.executor import Executor
-from fairlane.tasks.measuring import simulating
+from fairlane.tasks.executor import Executor, simulating
 from fairlane.tasks.pools import open_pool
 from fairlane.tasks.store import Store
 from fairlane.testbed.file import TestbedFile

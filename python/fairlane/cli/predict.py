@@ -22,7 +22,7 @@ from fairlane.predict.validation import Comparison
 from fairlane.predict.validation import compare as compare_models
 from fairlane.scenario.estimate import machine_cores
 from fairlane.scheduler.slowdown.pairs import pair_errors, predict_held_out, predict_seen, read_pairs, simulate_pairs
-from fairlane.tasks.measuring import simulating
+from fairlane.tasks.executor import simulating
 from fairlane.tasks.pools import Threads
 from fairlane.views import prediction as views
 from fairlane.views.files import write

@@ -26,7 +26,7 @@ from fairlane.scheduler.machine import Machine
 from fairlane.scheduler.slowdown.forecast import verify as verified
 from fairlane.scheduler.slowdown.model import fit_model, load_model
 from fairlane.slurm import slurm_names
-from fairlane.tasks.measuring import simulating
+from fairlane.tasks.executor import simulating
 from fairlane.tasks.pools import Threads
 from fairlane.tasks.store import Store
 from fairlane.views.files import FORMATS, write

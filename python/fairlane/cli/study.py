@@ -1,23 +1,21 @@
 """Simulating a scenario many times: study, and the studies that come with fairlane: saturate, gpcnet, cables."""
 
-from datetime import datetime
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer import Argument, Option
 
-from fairlane import Scenario, saturation
-from fairlane import cables as surveys
-from fairlane import gpcnet as gpcnets
-from fairlane.cables.results import Cables
+from fairlane import Scenario
 from fairlane.cli.command import Answer, ExitCode, OutFolder, Quiet, Seed, completing, out_option
 from fairlane.cli.options import AllowCode, Assignments, Dask, Resume, ScenarioFile, Workers, report, report_damaged
-from fairlane.gpcnet.results import Gpcnet
-from fairlane.saturation.results import Saturation
 from fairlane.study.running import run
+from fairlane.study.shipped.base import Measured, ShippedStudy
+from fairlane.study.shipped.cables import Survey
+from fairlane.study.shipped.gpcnet import Benchmark
+from fairlane.study.shipped.saturation import LoadSweep, loads_of
 from fairlane.study.study import Study
-from fairlane.tasks.store import Store
 from fairlane.views import lines
 from fairlane.views.kinds import draw, view_of
 
@@ -112,17 +110,19 @@ def saturate(
     job on all of its hosts in place of its jobs. What is finished is stored at once; after an interruption --resume
     continues, also with more loads or replicates.
     """
-    wanted = saturation.loads_of(load, loads)
-    options = saturation.OpenLoopOptions(pattern, message_size, arrivals)
+    wanted = loads_of(load, loads)
     loaded = Scenario.load(scenario, set=assignments or (), seed=seed, allow_code=allow_code)
-    plan = saturation.prepared(
-        loaded, wanted, replicates=replicates, options=options, duration=duration, warm_up=warm_up
+    sweep = LoadSweep(
+        loaded,
+        loads=wanted,
+        replicates=replicates,
+        duration=duration,
+        warm_up=warm_up,
+        pattern=pattern,
+        message_size=message_size,
+        arrivals=arrivals,
     )
-    if not quiet:
-        report(*plan.remarks)
-    store = saturation.opened(plan, datetime.now().astimezone(), out, resume=resume)
-    swept = saturation.sweep(plan, store=store, progress=not quiet).save(store)
-    return _measured(swept, store, {"points": swept.points}, quiet=quiet)
+    return _performed(sweep, ["points"], out, resume=resume, quiet=quiet)
 
 
 def gpcnet(
@@ -160,25 +160,21 @@ def gpcnet(
     on the same hosts. Each finished simulation is stored; after an interruption --resume continues, also with more
     transports or replicates.
     """
-    options = gpcnets.Options(
-        tuple(dict.fromkeys(transport or ())),
-        ranks_per_host,
-        replicates,
-        iterations,
-        message_size,
-        window,
-        warm_up,
-        duration,
-    )
     loaded = Scenario.load(scenario, set=assignments or (), seed=seed, allow_code=allow_code)
-    plan = gpcnets.prepared(loaded, options)
+    benchmark = Benchmark(
+        loaded,
+        transports=list(dict.fromkeys(transport or ())),
+        ranks_per_host=ranks_per_host,
+        replicates=replicates,
+        iterations=iterations,
+        message_size=message_size,
+        window=window,
+        warm_up=warm_up,
+        duration=duration,
+    )
     if not quiet:
         typer.echo("The jobs of the scenario are replaced by those of GPCNeT, on all hosts.", err=True)
-        for name, reason in plan.left_out.items():
-            report(f"transport {name} is left out: {reason}")
-    store = gpcnets.opened(plan, datetime.now().astimezone(), out, resume=resume)
-    measured = gpcnets.benchmark(plan, store=store, progress=not quiet).save(store)
-    return _measured(measured, store, {"impact": measured.impact}, quiet=quiet)
+    return _performed(benchmark, ["impact"], out, resume=resume, quiet=quiet)
 
 
 def cables(
@@ -214,26 +210,28 @@ def cables(
     message latency of jobs without iterations), jobs that fail, hosts cut off. Each finished fork is stored; after an
     interruption --resume continues, also with more cables or replicates.
     """
-    options = surveys.Options(at, switches, hosts, tuple(cable or ()), pairs, replicates)
     loaded = Scenario.load(scenario, set=assignments or (), seed=seed, duration=duration, allow_code=allow_code)
-    plan = surveys.prepared(loaded, options)
-    store = surveys.opened(plan, datetime.now().astimezone(), out, resume=resume)
-    surveyed = surveys.survey(plan, store=store, progress=not quiet).save(store)
-    tables = {"ranking": surveyed.ranking, "slowdowns": surveyed.slowdowns}
-    return _measured(surveyed, store, tables, quiet=quiet, top=top)
+    survey = Survey(
+        loaded, at=at, switches=switches, hosts=hosts, cables=cable or (), pairs=pairs, replicates=replicates
+    )
+    return _performed(survey, ["ranking", "slowdowns"], out, resume=resume, quiet=quiet, top=top)
 
 
-def _measured(
-    results: Saturation | Gpcnet | Cables, store: Store, tables: dict[str, Any], *, quiet: bool, **shown: Any
+def _performed(
+    study: ShippedStudy[Any], tables: Sequence[str], out: Path | None, *, resume: bool, quiet: bool, **shown: Any
 ) -> Answer:
-    """The answer of measurements that were stored, whose pictures are drawn here; ``shown`` is for their view."""
+    """The answer of a shipped study: some of its tables, and its picture is drawn; ``shown`` is for the view."""
+    if not quiet:
+        report(*study.remarks)
+    store = study.open(out, resume=resume)
+    results: Measured = study.run(store, progress=not quiet)
     results.draw()
     partial = results.meta["partial"]
     report_damaged(store.damaged, store.folder)
     if partial and not quiet:
         report(f"finished simulations are stored; continue with --resume --out {store.folder}")
     return Answer(
-        {**tables, **results.meta, "folder": results.folder},
+        {**{name: getattr(results, name) for name in tables}, **results.meta, "folder": results.folder},
         [view_of([results], **shown)],
         code=ExitCode.INTERRUPTED if partial else ExitCode.DONE,
         folder=results.folder,

@@ -16,18 +16,15 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy
 import polars as pl
 from numpy.typing import NDArray
 
 from fairlane.results.schemas import STUDY, types
+from fairlane.results.study import StudyMeta
 from fairlane.wording import plural
-
-if TYPE_CHECKING:
-    from fairlane.results.study import StudyMeta
-    from fairlane.study.study import Study
 
 Floats = NDArray[numpy.float64]
 
@@ -191,10 +188,8 @@ def placement_name(table: Mapping[str, object]) -> str:
     return " ".join(words).strip() or "as in the scenario"
 
 
-def data_sheet(study: Study, data: pl.DataFrame, meta: StudyMeta) -> Iterator[str]:
+def data_sheet(data: pl.DataFrame, meta: StudyMeta, *, sampled: bool) -> Iterator[str]:
     """Lines of Markdown: what the columns of the data set are, and what values they have."""
-    design = study.table.design
-    sampled = design is not None and design.runs is not None
     yield "# Data sheet of `dataset.parquet`\n"
     kind = "a Sobol' sample of all combinations" if sampled else "every combination"
     rows = f"{data.height} rows, simulated by fairlane {meta.version}"

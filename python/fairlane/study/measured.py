@@ -5,7 +5,6 @@ condition, for whoever asks about them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,30 +18,19 @@ from fairlane.results.schemas import RUN
 from fairlane.results.tables import Links, Observed, Tables
 from fairlane.runner.counters import IterationCounters, PortSampler
 from fairlane.scenario import Scenario
+from fairlane.study.cells import DEFAULT, Cell, CellRun
 from fairlane.study.pinned import pin
-from fairlane.study.plan import DEFAULT, Plan, decided_of, judged, plan
-from fairlane.study.setting import MEASURE
+from fairlane.study.plan import Plan, decided_of, judged, plan
+from fairlane.study.setting import MEASURE, Point
 from fairlane.study.sql import Database, QueryError
-from fairlane.study.study import Point, Study
+from fairlane.study.study import Study
 from fairlane.study.table import RUN_TABLES
-from fairlane.study.tables import digest_of_answer, points_table, table_of, with_points
+from fairlane.study.tables import points_table, run_rows, table_of, with_points
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.task import Stopwatch, Task, digest_of
 from fairlane.units import DURATION
 
 QUERIES = "fairlane.study.measured:measure"
-
-
-@dataclass(frozen=True)
-class MeasuredRun:
-    """A point and what simulates it."""
-
-    point: Point
-    task: Task
-    seconds: float | None = None
-    """Estimated processor time, s; None where that is not known."""
-    worked_out: str = ""
-    """Digest of its scenario with all decisions made: points with the same one are one simulation."""
 
 
 class MeasuredPlan(Plan):
@@ -62,40 +50,29 @@ class MeasuredPlan(Plan):
             method = study.method(trusted)
             self.code = [method.file]
             self._arguments = {"file": str(method.file), "name": method.name, "arguments": asked.arguments}
-        self.runs = judged(study, lambda point: self._run(study, point))
+        self.cells = judged(study, lambda point: self._cell(study, point))
 
-    def _run(self, study: Study, point: Point) -> MeasuredRun:
+    def _cell(self, study: Study, point: Point) -> Cell:
         scenario = study.scenario(point, background=False)  # drawn where it is simulated
-        seconds, worked_out = None, ""
+        seconds, memory, worked_out = None, 0.0, ""
         if self._judge:
             whole = scenario.with_background()
             decided = decided_of(whole)
-            seconds = decided.estimate.simulation_s if decided.estimate else None
+            if decided.estimate:
+                seconds, memory = decided.estimate.simulation_s, decided.estimate.memory
             worked_out = digest_of(pin(whole, decided, study.folder, "").data)
-            self.memory = max(self.memory, decided.estimate.memory if decided.estimate else 0.0)
-            self.allowed = max(self.allowed, scenario.memory or 0)
         function, arguments = MEASURE, self._arguments
         if "tables" in arguments:
             function, arguments = QUERIES, {"until": _until(study, point, scenario), **arguments}
         cost = sum(job.count * (job.ranks or 32) for job in scenario.jobs if job.start < scenario.duration)
         label, data = f"{study.name}: {point}", study.written(point).data
         task = Task(function, data, study.folder, label, arguments, float(cost))
-        return MeasuredRun(point, task, seconds, worked_out or task.digest)
-
-    @override
-    def tasks(self) -> list[Task]:
-        return [run.task for run in self.runs]
+        runs = [CellRun("", DEFAULT, None, task)]
+        return Cell(point, data, memory, seconds, scenario.memory or 0, runs=runs, worked_out=worked_out)
 
     @override
     def tables(self, executor: Executor) -> dict[str, pl.DataFrame]:
-        return measured_tables(self.runs, executor)
-
-    @override
-    def described(self) -> list[dict[str, Any]]:
-        return [
-            {"point": str(run.point), "scenario": run.task.scenario, "runs": [{"answer": run.task.digest}]}
-            for run in self.runs
-        ]
+        return measured_tables(self.cells, executor)
 
 
 def plan_of(study: Study, trusted: Iterable[Path] = (), *, judge: bool = True) -> Plan:
@@ -173,31 +150,18 @@ def _observed(made: Tables, engine: Engine, until: str | None, asked: str) -> di
     return {"run": pl.DataFrame(run), **{name: table for name, table in tables.items() if table is not None}}
 
 
-def measured_tables(runs: Sequence[MeasuredRun], executor: Executor) -> dict[str, pl.DataFrame]:
+def measured_tables(cells: Sequence[Cell], executor: Executor) -> dict[str, pl.DataFrame]:
     """``runs`` and ``failures`` as of any study, and what runs have measured; all with the columns of their points.
 
     Raises ``ScenarioError`` if a table has a name or a column that every study has.
     """
-    simulations: dict[str, int] = {}
-    rows: dict[str, list[dict[str, Any]]] = {name: [] for name in RUN_TABLES}
-    measured: dict[str, list[pl.DataFrame]] = {}
-    for number, run in enumerate(runs):
-        answer, failure = executor.answer(run.task) or {}, executor.failures.get(run.task.digest)
-        whole = {"point": number, "baseline": "", "treatment": DEFAULT, "job": None}
-        simulated = {
-            "simulation": simulations.setdefault(run.task.digest, len(simulations)),
-            "packet_hops": answer.get("packet_hops"),
-            "digest": digest_of_answer(answer),
-            "failed": failure is not None,
-        }
-        rows["runs"].append({**whole, **simulated})
-        if failure is not None:
-            del whole["baseline"]
-            rows["failures"].append({**whole, "error": failure.error, "scenario": failure.description})
+    rows, measured = run_rows(cells, executor, {}), dict[str, list[pl.DataFrame]]()
+    for number, cell in enumerate(cells):
+        answer = executor.answer(cell.runs[0].task) or {}
         for name, columns in answer.get("tables", {}).items():
             table = pl.DataFrame(columns).select(pl.lit(number, pl.UInt32).alias("point"), pl.all())
             measured.setdefault(name, []).append(table)
-    points = points_table([run.point for run in runs])
+    points = points_table([cell.point for cell in cells])
     found = {name: table_of(name, rows[name]) for name in RUN_TABLES}
     for name, parts in measured.items():
         table = pl.concat(parts, how="diagonal_relaxed")

@@ -7,8 +7,7 @@ hosts. Compute times are found first, on the default scenario, and hold for all.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,11 +18,12 @@ from fairlane.errors import BuildError, Problem, ScenarioError
 from fairlane.inputs.problems import Problems
 from fairlane.scenario import Resolved, Scenario
 from fairlane.scenario.resolve import decide
-from fairlane.scenario.resolved import ResolvedJob
+from fairlane.study.cells import DEFAULT, Cell, ComparedCell
 from fairlane.study.pinned import Pinned, pin
-from fairlane.study.replicates import Allocation, key_of
-from fairlane.study.study import Point, Study
-from fairlane.study.treatments import Treatment
+from fairlane.study.replicates import Allocation, Repeat, key_of
+from fairlane.study.setting import Point
+from fairlane.study.study import Study
+from fairlane.study.tables import compared_tables
 from fairlane.study.treatments.base import Overrides
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.task import Computable, Task, read
@@ -31,111 +31,16 @@ from fairlane.wording import plural
 
 T = TypeVar("T")
 
-CALIBRATE = "fairlane.study.pinned:calibrate"
 FIXED = ("name", "seed", "duration")
 FIXED_OF_JOBS = ("name", "count", "ranks", "workload", "trace", "start", "stop", "stream")
 """What treated and default runs must have in common to be comparable."""
-DEFAULT, ISOLATED = "default", "isolated"
-"""Name of untreated runs in the column of treatments."""
-
-
-@dataclass(frozen=True)
-class CellRun:
-    """A run of a cell: its treatment by name, or ``default`` or ``isolated``, and the job that is isolated, if one is.
-
-    ``baseline`` says what its default and isolated runs are like; ``task`` computes it, also for other runs, and
-    ``kind`` reads the answer. ``own`` is the treatment whose own isolated runs these are; without ``job`` the task is a
-    default run that has all of them.
-    """
-
-    baseline: str
-    treatment: str
-    job: str | None
-    task: Task
-    kind: Treatment
-    own: str | None = None
-
-
-@dataclass
-class Cell:
-    """One point with its runs: the scenario by default and under each treatment, and bytes of memory for each."""
-
-    point: Point
-    pinned: Pinned
-    treated: Mapping[str, Pinned]
-    jobs: Sequence[ResolvedJob]
-    memory: float = 0.0
-    """Estimated bytes of memory of one simulation, the largest of the default run and the treated ones."""
-    seconds: float = 0.0
-    """Estimated processor time of the default run, s."""
-    allowed: int = 0
-    """Memory limit of its scenario; 0 if it has none."""
-    runs: list[CellRun] = field(default_factory=list)
-    """For each baseline the default run and the isolated ones that are no part of it; then the treated runs."""
-
-    @cached_property
-    def calibrations(self) -> list[Task | None]:
-        """The task that calibrates each job's compute time; None where it is known."""
-        always = self.pinned.without_start_and_stop()
-        return [
-            always.isolated(at).task(CALIBRATE, f"compute time of {job['name']}")
-            if "workload" in job and "compute" not in job["workload"]
-            else None
-            for at, job in enumerate(self.pinned.data["jobs"])
-        ]
-
-    def decide(self, compute: Sequence[int | None], treatments: Mapping[str, Treatment]) -> None:
-        """Makes the runs, with these compute times."""
-        self.runs.clear()
-        default = self.pinned.with_compute_times(compute)
-        kinds: dict[str, Treatment] = {}
-        for kind in treatments.values() or (Overrides(),):
-            kinds.setdefault(kind.baseline, kind)
-        for name, kind in kinds.items():
-            self.runs.append(CellRun(name, DEFAULT, None, kind.default(default), kind))
-            self.runs += self._isolated(kind, default)
-        for name, kind in treatments.items():
-            treated = self.treated[name].with_compute_times(compute)
-            self.runs.append(CellRun(kind.baseline, name, None, kind.treated(treated, name), kind))
-            if kind.own_isolation:
-                isolated = self._isolated(kind, treated, name)
-                with_all = CellRun(kind.baseline, ISOLATED, None, kind.default(treated), kind, name)
-                self.runs += isolated or [with_all]
-
-    def _isolated(self, kind: Treatment, pinned: Pinned, own: str | None = None) -> list[CellRun]:
-        """The isolated runs of a kind of treatment; none where they are part of its default run."""
-        tasks = {job: kind.isolated(pinned, number) for number, job in enumerate(self.pinned.names)}
-        return [CellRun(kind.baseline, ISOLATED, job, task, kind, own) for job, task in tasks.items() if task]
-
-    def seconds_of(self, task: Task) -> float:
-        """The estimated processor time of one of its tasks, s, by what they cost in proportion to the default run."""
-        return self.seconds * task.cost / self.pinned.task("", "").cost
-
-    def of(self, treatment: str, baseline: str | None = None, own: str | None = None) -> list[CellRun]:
-        """Its runs with a treatment, or without: of one baseline or of all; isolated ones of a treatment's own."""
-        return [
-            run
-            for run in self.runs
-            if run.treatment == treatment and baseline in (None, run.baseline) and run.own == own
-        ]
-
-    def described(self) -> dict[str, Any]:
-        """Its scenario as it was worked out, and the answers that are its runs."""
-        runs = [
-            {"baseline": run.baseline, "treatment": run.treatment, "job": run.job, "answer": run.task.digest}
-            for run in self.runs
-        ]
-        return {"point": str(self.point), "scenario": self.pinned.data, "runs": runs}
 
 
 class Plan(ABC):
     """What there is to compute, and the tables that come of it."""
 
-    memory: float = 0.0
-    """Estimated bytes of memory of the largest simulation."""
-    allowed: int = 0
-    """Largest memory limit of its scenarios; 0 if none has one."""
-
+    cells: Sequence[Cell] = ()
+    """The points with their runs."""
     code: Sequence[Path] = ()
     """Files of functions of the study's own that its tasks call."""
 
@@ -147,9 +52,13 @@ class Plan(ABC):
         """Makes the tasks that need these answers; none for points whose calibration failed."""
         return
 
-    @abstractmethod
+    def outline(self) -> None:
+        """Makes the tasks as far as they are known before any calibration."""
+        return
+
     def tasks(self) -> Sequence[Computable]:
         """All others; several may be the same."""
+        return [run.task for cell in self.cells for run in cell.runs]
 
     @abstractmethod
     def tables(self, executor: Executor) -> dict[str, pl.DataFrame]:
@@ -157,7 +66,17 @@ class Plan(ABC):
 
     def described(self) -> list[dict[str, Any]]:
         """For each point its scenario, and the answers that are its runs."""
-        return []
+        return [cell.described() for cell in self.cells]
+
+    @property
+    def memory(self) -> float:
+        """Estimated bytes of memory of the largest simulation."""
+        return max((cell.memory for cell in self.cells), default=0.0)
+
+    @property
+    def allowed(self) -> int:
+        """Largest memory limit of the scenarios; 0 if none has one."""
+        return max((cell.allowed for cell in self.cells), default=0)
 
     def extended(self, _executor: Executor, /) -> "Plan | None":
         """The plan with further replicates, where what was computed so far needs them; None if nothing is to be added.
@@ -177,39 +96,32 @@ class ComparedPlan(Plan):
     """All cells of a study whose runs are compared."""
 
     study: Study
-    cells: list[Cell]
+    cells: list[ComparedCell]
     allocation: Allocation | None = None
     """Which conditions get further replicates, where that is asked for."""
 
-    def __post_init__(self) -> None:
-        self.memory = max((cell.memory for cell in self.cells), default=0.0)
-        self.allowed = max((cell.allowed for cell in self.cells), default=0)
-
     @override
     def calibrations(self) -> Iterable[Task]:
-        return (task for cell in self.cells for task in cell.calibrations if task)
+        return (task for cell in self.cells for task in cell.calibrations.values())
 
     @override
     def calibrate(self, executor: Executor) -> None:
         for cell in self.cells:
-            known = {task.digest: answer for task in cell.calibrations if task and (answer := executor.answer(task))}
-            if all(task is None or task.digest in known for task in cell.calibrations):
-                compute = [None if task is None else known[task.digest]["compute"][0] for task in cell.calibrations]
+            answers = {name: executor.answer(task) for name, task in cell.calibrations.items()}
+            if all(answers.values()):
+                compute = [
+                    answer["compute"][0] if (answer := answers.get(name)) else None for name in cell.pinned.names
+                ]
                 cell.decide(compute, self.study.treatments)
 
     @override
-    def tasks(self) -> list[Task]:
-        return [run.task for cell in self.cells for run in cell.runs]
+    def outline(self) -> None:
+        for cell in self.cells:
+            cell.decide([None] * len(cell.jobs), self.study.treatments)
 
     @override
     def tables(self, executor: Executor) -> dict[str, pl.DataFrame]:
-        from fairlane.study.tables import tables
-
-        return tables(self.cells, executor)
-
-    @override
-    def described(self) -> list[dict[str, Any]]:
-        return [cell.described() for cell in self.cells]
+        return compared_tables(self.cells, executor)
 
     @override
     def extended(self, executor: Executor) -> "ComparedPlan | None":
@@ -220,7 +132,7 @@ class ComparedPlan(Plan):
             return None
         known = {(key_of(cell.point.case, cell.point.parameters), cell.point.placement): cell for cell in self.cells}
 
-        def cell_of(point: Point) -> Cell:
+        def cell_of(point: Point) -> ComparedCell:
             return known.get((key_of(point.case, point.parameters), point.placement)) or _cell(self.study, point)
 
         cells = judged(self.study, cell_of, self.allocation.counts)
@@ -237,17 +149,17 @@ def plan(study: Study) -> ComparedPlan:
 
     Raises ``ScenarioError`` with everything that is wrong, before anything runs.
     """
-    asked = study.table.replicates
+    asked = study.table.repeat if isinstance(study.table.repeat, Repeat) else None
     if asked and asked.at_most < (points := sum(1 for _ in study.points())):
         allowed = f"at least {points}, {asked.at_least} for each of {plural(points // asked.at_least, 'condition')}"
-        raise ScenarioError(study.error(Problem("replicates.at_most", "is too few", asked.at_most, allowed)))
+        raise ScenarioError(study.error(Problem("repeat.at_most", "is too few", asked.at_most, allowed)))
     cells = judged(study, lambda point: _cell(study, point))
     if cells:
         _try_out(study, cells[0])
     return ComparedPlan(study, cells, Allocation(asked) if asked else None)
 
 
-def _try_out(study: Study, cell: Cell) -> None:
+def _try_out(study: Study, cell: ComparedCell) -> None:
     """Reads a point's runs as workers will: what they could not read is refused before the first simulation."""
     for name, pinned in {DEFAULT: cell.pinned, **cell.treated}.items():
         try:
@@ -275,7 +187,7 @@ def judged(study: Study, judge: Callable[[Point], T], replicates: Mapping[str, i
     return found
 
 
-def _cell(study: Study, point: Point) -> Cell:
+def _cell(study: Study, point: Point) -> ComparedCell:
     scenario = study.scenario(point)
     if not study.treatments:
         wrong = list(Overrides().check(scenario))
@@ -302,7 +214,8 @@ def _cell(study: Study, point: Point) -> Cell:
         treated[name] = outcome
     if problems:
         raise ScenarioError(problems)
-    return Cell(point, pinned, treated, decided.jobs, memory, seconds, scenario.memory or 0)
+    limit = scenario.memory or 0
+    return ComparedCell(point, pinned.data, memory, seconds, limit, pinned, treated, decided.jobs)
 
 
 def _located(study: Study, name: str, scenario: Scenario, problems: Iterable[Problem]) -> Iterator[Problem]:

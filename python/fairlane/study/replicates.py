@@ -24,7 +24,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import polars as pl
 from pydantic import Field
@@ -36,10 +36,8 @@ from fairlane.results.notes import sentence
 from fairlane.scenario.observe import Share
 from fairlane.statistics import SPREAD, Estimate, over_replicates, spread
 from fairlane.study.conditions import condition_of
+from fairlane.study.setting import Point
 from fairlane.wording import fine_percent, listed, percent, plural
-
-if TYPE_CHECKING:
-    from fairlane.study.study import Point
 
 _RUN = ("baseline", "treatment", "job")
 
@@ -178,8 +176,8 @@ GROWTH = 0.5
 """By which share of its replicates a condition grows at a time."""
 
 
-class Replicates(Table):
-    """How many replicates a study has: as many as a precision needs."""
+class Repeat(Table):
+    """As many replicates of each condition as a precision needs."""
 
     precision: Share
     """What half of the 95% interval of every effect, the mean over jobs, may be at most, as ``"0.5%"``."""
@@ -195,13 +193,13 @@ class Replicates(Table):
 class Allocation:
     """How many replicates each condition has, and how certain its effects are."""
 
-    asked: Replicates
+    asked: Repeat
     counts: dict[str, int] = field(default_factory=dict)
     """Replicates of each condition so far, by its key."""
     _names: dict[str, str] = field(default_factory=dict)
     _halves: dict[str, float | None] = field(default_factory=dict)
 
-    def further(self, work: pl.DataFrame, points: Sequence["Point"]) -> bool:
+    def further(self, work: pl.DataFrame, points: Sequence[Point]) -> bool:
         """Adds replicates by the results of these points, and says whether there are any to add."""
         of_point: dict[str, list[int]] = {}
         for number, point in enumerate(points):

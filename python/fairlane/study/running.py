@@ -17,8 +17,8 @@ from fairlane.results.study import META, STUDY_SCHEMA_VERSION, StudyMeta, StudyR
 from fairlane.scenario.estimate import START
 from fairlane.statistics import FEWEST_UNITS
 from fairlane.study.design import SHEET, data_sheet, dataset, effects, placement_name
-from fairlane.study.measured import MeasuredPlan, plan_of
-from fairlane.study.plan import ComparedPlan, Plan
+from fairlane.study.measured import plan_of
+from fairlane.study.plan import Plan
 from fairlane.study.replicates import repeated
 from fairlane.study.study import Study
 from fairlane.study.table import RUN_TABLES
@@ -28,7 +28,6 @@ from fairlane.tasks.executor import Executor
 from fairlane.tasks.pools import Pool, affordable, open_pool
 from fairlane.tasks.progress import TaskProgress
 from fairlane.tasks.store import Store
-from fairlane.tasks.task import Task
 from fairlane.wording import bytes_text, listed, plural, seconds_text
 
 
@@ -67,34 +66,18 @@ class Cost:
 
 
 def cost_of(planned: Plan) -> Cost:
-    """What a plan takes whose calibrations are not done yet."""
-    if isinstance(planned, MeasuredPlan):
-        return _measured(planned)
-    assert isinstance(planned, ComparedPlan), "there are two kinds"
-    tasks, by_point, calibrations = dict[str, float](), list[tuple[str, ...]](), dict[str, float]()
-    runs = 0
-    for cell in planned.cells:
-        cell.decide([None] * len(cell.jobs), planned.study.treatments)
-        by_point.append(tuple(run.task.digest for run in cell.runs))
-        runs += len(cell.runs)
-        tasks.update((run.task.digest, cell.seconds_of(run.task)) for run in cell.runs)
-        calibrations.update((task.digest, cell.seconds_of(task)) for task in cell.calibrations if task)
-    labels = [str(cell.point) for cell in planned.cells]
-    seconds = START + sum(tasks.values()) + sum(calibrations.values())
-    identical = _identical(by_point)
-    return Cost(len(labels), runs, len(tasks), len(calibrations), seconds, planned.memory, identical, labels)
-
-
-def _measured(planned: MeasuredPlan) -> Cost:
-    tasks: dict[str, tuple[Task, float | None]] = {run.task.digest: (run.task, run.seconds) for run in planned.runs}
-    times = [seconds for _, seconds in tasks.values()]
+    """The cost of a plan whose calibrations are not done yet."""
+    planned.outline()
+    cells = planned.cells
+    tasks = {run.task.digest: cell.seconds_of(run.task) for cell in cells for run in cell.runs}
+    calibrations = {task.digest: cell.seconds_of(task) for cell in cells for task in cell.calibrations.values()}
+    times = [*tasks.values(), *calibrations.values()]
     known = [seconds for seconds in times if seconds is not None]
     whole = len(known) == len(times)
-    count = len(planned.runs)
-    identical = _identical([(run.worked_out,) for run in planned.runs])
-    labels = [str(run.point) for run in planned.runs]
+    runs, labels = sum(len(cell.runs) for cell in cells), [str(cell.point) for cell in cells]
     seconds, memory = (START + sum(known), planned.memory) if whole else (None, None)
-    return Cost(count, count, len(tasks), 0, seconds, memory, identical, labels)
+    identical = _identical([cell.identity for cell in cells])
+    return Cost(len(cells), runs, len(tasks), len(calibrations), seconds, memory, identical, labels)
 
 
 def _identical(points: Sequence[tuple[str, ...]]) -> Sequence[Sequence[int]]:
@@ -208,7 +191,8 @@ def run(
     if study.table.design is not None:
         kept["dataset"] = dataset(found["work"], meta.placements)
         kept["effects"] = effects(kept["dataset"])
-        store.write(SHEET, "\n".join(data_sheet(study, kept["dataset"], meta)) + "\n")
+        sheet = data_sheet(kept["dataset"], meta, sampled=study.table.design.runs is not None)
+        store.write(SHEET, "\n".join(sheet) + "\n")
     store.finish("study", STUDY_SCHEMA_VERSION, kept, {META: meta.model_dump_json(indent=2) + "\n"})
     return StudyResults.of(meta, found, store.folder)
 
@@ -219,7 +203,7 @@ def _without_effect(cells: Sequence[Mapping[str, Any]]) -> Sequence[str]:
     longest = {until["at_most"] for cell in cells if (until := cell["scenario"].get("until"))}
     if longest:
         words = f"every simulation lasted until.at_most, {listed(sorted(longest))}"
-        does = "in a study replicates = { precision = … } does"
+        does = "in a study repeat = { precision = … } does"
         found.append(f"{words}: only fairlane run ends at a precision; {does}")
     if any(cell["scenario"].get("observe", {}).get("leave_one_out") for cell in cells):
         found.append("observe.leave_one_out has no effect: only fairlane run simulates the jobs without each of them")
@@ -239,7 +223,7 @@ def _chosen(placements: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 def _placements(study: Study, found: Mapping[str, pl.DataFrame]) -> Sequence[Mapping[str, Any]]:
     """What the numbers of placements stand for: the study's, or seeds of replicates."""
-    if study.table.replicates is None:
+    if study.table.repeat is None:
         return study.table.placements or [{}]
     largest = found["runs"]["placement"].max()
     return [{"seed": number + 1} for number in range(int(str(largest)) + 1)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,6 +25,25 @@ LISTED = {("seed",): "seeds"}
 
 Change = tuple[KeyPath, Any, KeyPath]
 """A change: the scenario's path, the value, and the position in the study file."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One scenario of the study before any treatment, and the keys that it sets.
+
+    Its case by name; values of the parameters by dotted path and levels of the factors by name; which of the
+    placements it has, from 0; and the scenario's seed.
+    """
+
+    case: str | None
+    parameters: Mapping[str, Any]
+    placement: int
+    seed: int
+    changes: tuple[Change, ...] = field(repr=False)
+
+    def __str__(self) -> str:
+        words = [*([self.case] if self.case else []), *(f"{key}={value}" for key, value in self.parameters.items())]
+        return ", ".join([*words, f"placement {self.placement}", f"seed {self.seed}"])
 
 
 def steps_of(key: str) -> KeyPath:

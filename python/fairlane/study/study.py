@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -17,29 +16,10 @@ from fairlane.inputs.document import Document, KeyPath, current_document, dotted
 from fairlane.inputs.problems import Problems
 from fairlane.scenario import Scenario
 from fairlane.study.design import combinations
-from fairlane.study.replicates import key_of
-from fairlane.study.setting import Change, Method, changes, steps_of
+from fairlane.study.replicates import Repeat, key_of
+from fairlane.study.setting import Change, Method, Point, changes, steps_of
 from fairlane.study.table import Case, StudyTable
 from fairlane.wording import html_table, plural
-
-
-@dataclass(frozen=True)
-class Point:
-    """One scenario of the study before any treatment, and the keys that it sets.
-
-    Its case by name; values of the parameters by dotted path and levels of the factors by name; which of the
-    placements it has, from 0; and the scenario's seed.
-    """
-
-    case: str | None
-    parameters: Mapping[str, Any]
-    placement: int
-    seed: int
-    changes: tuple[Change, ...] = field(repr=False)
-
-    def __str__(self) -> str:
-        words = [*([self.case] if self.case else []), *(f"{key}={value}" for key, value in self.parameters.items())]
-        return ", ".join([*words, f"placement {self.placement}", f"seed {self.seed}"])
 
 
 class Study:
@@ -99,7 +79,7 @@ class Study:
         Where it runs is not included, nor how precise it is to be: a study can be resumed with more replicates.
         """
         apart: dict[str, Any] = dict.fromkeys(("cluster", "scenario", "name"), True)
-        apart["replicates"] = {"precision", "at_most", "of"}
+        apart["repeat"] = {"precision", "at_most", "of"} if isinstance(self.table.repeat, Repeat) else True
         table = self.table.model_dump(mode="json", exclude_none=True, exclude=apart)
         spec: dict[str, Any] = json.loads(json.dumps({**table, "scenario": self._base.data}, default=str))
         return spec
@@ -152,23 +132,23 @@ class Study:
     def points(self, replicates: Mapping[str, int] | None = None) -> Iterator[Point]:
         """Every combination of cases, parameters, placements and seeds, or those that the design has chosen.
 
-        Of a study with ``replicates`` each condition has as many of them, by default those that are always there.
+        Of a study with ``repeat`` each condition has as many replicates, by default those that are always there.
         """
         table = self.table
         cases: list[tuple[int, Case | None]] = [*enumerate(table.cases)] or [(0, None)]
         lists = [*table.parameters.values(), *map(list, table.factors.values())]
         own = self._base.data.get("seed", 1)
-        if table.replicates is not None:
+        if table.repeat is not None:
             for first, *middle in combinations([len(it) for it in (cases, *lists)]):
                 values = [of[level] for of, level in zip(lists, middle, strict=True)]
                 case = cases[first]
-                count = table.replicates.at_least
+                count = table.repeat.at_least if isinstance(table.repeat, Repeat) else table.repeat
                 if replicates is not None:
                     name = case[1].name if case[1] else None
                     count = replicates.get(key_of(name, self._parameters(values)), 0)
                 for number in range(count):
                     placed: tuple[int, dict[str, Any]] = (number, {"seed": number + 1})
-                    yield from self._point(case, values, placed, own + number, ("replicates",))
+                    yield from self._point(case, values, placed, own + number, ("repeat",))
             return
         placements: list[tuple[int, dict[str, Any] | None]] = [*enumerate(table.placements or ())] or [(0, None)]
         count = len(table.seeds_of(0) or [None])

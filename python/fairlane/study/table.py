@@ -14,7 +14,7 @@ from fairlane.placement import LIST
 from fairlane.scenario.models import Placement
 from fairlane.seeds import LARGEST_SEED
 from fairlane.study.conditions import collisions, queried
-from fairlane.study.replicates import Replicates
+from fairlane.study.replicates import Repeat
 from fairlane.study.setting import Change, Setting, changes, misplaced, steps_of
 from fairlane.study.treatments import Treatment, read_treatment
 from fairlane.tasks.cluster import Cluster
@@ -112,6 +112,18 @@ def _placements(given: Any) -> Any:
     return [{"name": it} if isinstance(it, str) else _listed(it) for it in found] if isinstance(found, list) else found
 
 
+def _repeat(given: Any) -> Any:
+    """A number of replicates, or a table."""
+    if isinstance(given, dict):
+        return validated(Repeat, given)
+    if not isinstance(given, int | Repeat) or isinstance(given, bool):
+        allowed = 'a number, as 20, or { precision = "0.5%", at_most = 200 }'
+        raise Problems(Problem("", "neither a number nor a table", given, allowed))
+    if isinstance(given, int) and not 0 < given <= MOST_PLACEMENTS:
+        raise Problems(Problem("", "out of range", given, f"1 to {MOST_PLACEMENTS}"))
+    return given
+
+
 def _listed(given: Any) -> Any:
     """``hosts`` without a name is an explicit list."""
     return {"name": LIST, **given} if isinstance(given, dict) and "hosts" in given else given
@@ -189,8 +201,8 @@ class StudyTable(Table):
         BeforeValidator(_placements, json_schema_input_type=int | PlacementSeeds | list[str | Placement] | None),
     ] = Field(default=None, min_length=1)
     """Placements, by name or as tables; or by the scenario's policy: their number, or ``{ count, first }``."""
-    replicates: Replicates | None = None
-    """As many replicates of each condition, each with a placement and a seed of its own, as a precision needs."""
+    repeat: Annotated[int | Repeat | None, BeforeValidator(_repeat)] = None
+    """Replicates of each condition, each with a placement and a seed of its own: their number, or a precision."""
     parameters: dict[str, Any] = Field(default_factory=dict)
     """Scenario keys by dotted path, each with the values that it takes: every combination is a point."""
     cases: list[Case] = Field(default_factory=list)
@@ -308,15 +320,18 @@ class StudyTable(Table):
             yield Problem("measure", "is for a study that compares nothing", allowed="no treatments and no design")
 
     def _replicated(self) -> Iterator[Problem]:
-        """What cannot be together with replicates."""
-        if self.replicates is None:
+        """Yield what cannot be together with ``repeat``."""
+        if self.repeat is None:
             return
-        for key in ("placements", "seeds", "measure", "design"):
+        for key in ("placements", "seeds", "design"):
             if getattr(self, key) is not None:
-                words = "every replicate has a placement and a seed of its own, and is compared"
-                yield Problem(key, words, allowed=f"{key} or replicates")
-        if self.replicates.of == "improvement" and not self.treatments:
-            yield Problem("replicates.of", "there are no treatments", "improvement", '"w", or treatments')
+                message = "every replicate has a placement and a seed of its own"
+                yield Problem(key, message, allowed=f"{key} or repeat")
+        if isinstance(self.repeat, Repeat):
+            if self.measure is not None:
+                yield Problem("repeat", "an effect has a precision, and nothing is compared", allowed="a number")
+            if self.repeat.of == "improvement" and not self.treatments:
+                yield Problem("repeat.of", "there are no treatments", "improvement", '"w", or treatments')
 
     def _too_many_seeds(self) -> Iterator[Problem]:
         """Seeds of placements that are larger than a seed can be."""

@@ -12,9 +12,9 @@ from fairlane.results.derive import change, interval
 from fairlane.results.milestones import Common, common, enough
 from fairlane.results.schemas import STUDY, types
 from fairlane.statistics import Estimate, ratio_change
-from fairlane.study.plan import DEFAULT, ISOLATED, Cell, CellRun
+from fairlane.study.cells import DEFAULT, ISOLATED, Cell, CellRun, ComparedCell
 from fairlane.study.replicates import key_of
-from fairlane.study.study import Point
+from fairlane.study.setting import Point
 from fairlane.study.treatments import Progress
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.task import Answer, Task, digest_of
@@ -27,15 +27,29 @@ _SPANS = {"default_span_ps": pl.UInt64, "isolated_span_ps": pl.UInt64}
 """Columns that they are computed from, and that are then left out."""
 
 
-def tables(cells: Sequence[Cell], executor: Executor) -> dict[str, pl.DataFrame]:
+def compared_tables(cells: Sequence[ComparedCell], executor: Executor) -> dict[str, pl.DataFrame]:
     """The tables ``runs``, ``work``, ``periods`` and ``failures`` of a study that compares."""
-    rows: dict[str, list[Row]] = {"runs": [], "work": [], "periods": [], "failures": []}
-    simulations: dict[str, int] = {}
     digests: dict[str, str | None] = {}
     first: dict[tuple[str, ...], int] = {}
+    rows = {**run_rows(cells, executor, digests), "work": list[Row](), "periods": list[Row]()}
     for number, cell in enumerate(cells):
         point = {"point": number}
-        for name, task in zip(cell.pinned.names, cell.calibrations, strict=True):
+        same = _SameRuns(cell, number, digests, first)
+        rows["work"] += [{**point, "same_as": same.as_point(row), **row} for row in _work(cell, executor)]
+        rows["periods"] += [{**point, **row} for row in _periods(cell, executor)]
+    points = points_table([cell.point for cell in cells])
+    found = {name: table_of(name, rows[name]) for name in ("runs", "work", "periods", "failures")}
+    found["work"] = _compared(found["work"])
+    return {name: with_points(table, points) for name, table in found.items()}
+
+
+def run_rows(cells: Sequence[Cell], executor: Executor, digests: dict[str, str | None]) -> dict[str, list[Row]]:
+    """Rows of ``runs`` and ``failures`` with the numbers of their points; fills in digests of answers, by task."""
+    rows: dict[str, list[Row]] = {"runs": [], "failures": []}
+    simulations: dict[str, int] = {}
+    for number, cell in enumerate(cells):
+        point = {"point": number}
+        for name, task in cell.calibrations.items():
             rows["failures"] += [{**point, **row} for row in _failures(executor, DEFAULT, name, task)]
         for run in cell.runs:
             answer = executor.answer(run.task) or {}
@@ -53,13 +67,7 @@ def tables(cells: Sequence[Cell], executor: Executor) -> dict[str, pl.DataFrame]
                 }
             )
             rows["failures"] += [{**point, **row} for row in _failures(executor, run.treatment, run.job, run.task)]
-        same = _SameRuns(cell, number, digests, first)
-        rows["work"] += [{**point, "same_as": same.as_point(row), **row} for row in _work(cell, executor)]
-        rows["periods"] += [{**point, **row} for row in _periods(cell, executor)]
-    points = points_table([cell.point for cell in cells])
-    found = {name: table_of(name, rows[name]) for name in ("runs", "work", "periods", "failures")}
-    found["work"] = _compared(found["work"])
-    return {name: with_points(table, points) for name, table in found.items()}
+    return rows
 
 
 def digest_of_answer(answer: Answer) -> str | None:
@@ -71,7 +79,7 @@ def digest_of_answer(answer: Answer) -> str | None:
 class _SameRuns:
     """Which points of a condition have the same results, bit for bit: they are one replicate."""
 
-    cell: Cell
+    cell: ComparedCell
     number: int
     """Number of the cell's point."""
     digests: Mapping[str, str | None]
@@ -130,14 +138,14 @@ def _values(values: list[Any]) -> pl.Series:
     return pl.Series([value if isinstance(value, str) else json.dumps(value) for value in values], dtype=pl.String)
 
 
-def _failures(executor: Executor, treatment: str, job: str | None, task: Task | None) -> Iterator[Row]:
+def _failures(executor: Executor, treatment: str, job: str | None, task: Task) -> Iterator[Row]:
     """A row if the task has failed."""
-    failure = task and executor.failures.get(task.digest)
+    failure = executor.failures.get(task.digest)
     if failure:
         yield {"treatment": treatment, "job": job, "error": failure.error, "scenario": failure.description}
 
 
-def _work(cell: Cell, executor: Executor) -> Iterator[Row]:
+def _work(cell: ComparedCell, executor: Executor) -> Iterator[Row]:
     """What each job did in the default and the treated runs that did not fail."""
     for default in cell.of(DEFAULT):
         before = executor.answer(default.task)
@@ -164,7 +172,7 @@ def _work(cell: Cell, executor: Executor) -> Iterator[Row]:
                 }
 
 
-def _isolated(cell: Cell, executor: Executor, default: CellRun, run: CellRun, job: str) -> Progress | None:
+def _isolated(cell: ComparedCell, executor: Executor, default: CellRun, run: CellRun, job: str) -> Progress | None:
     """The progress of a job isolated, with which a run is compared; None if that failed."""
     own = run.treatment if run.kind.own_isolation and run.treatment != DEFAULT else None
     runs = {one.job: one for one in cell.of(ISOLATED, default.baseline, own)}
@@ -235,7 +243,7 @@ def _compared(work: pl.DataFrame) -> pl.DataFrame:
     return work.with_columns(found.alias(f"{name}_iterations") for name, found in by_iterations.items()).drop(*_SPANS)
 
 
-def _periods(cell: Cell, executor: Executor) -> Iterator[Row]:
+def _periods(cell: ComparedCell, executor: Executor) -> Iterator[Row]:
     for run in cell.runs:
         if run.treatment in (DEFAULT, ISOLATED) or (answer := executor.answer(run.task)) is None:
             continue

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 from fairlane.errors import RunError, ScenarioError
 from fairlane.tasks.pools import Pool, open_pool
@@ -179,6 +180,14 @@ class Executor:
                 raise found.raised
             raise RunError(f"{task.label}: {found.error}", slug=getattr(found.raised, "slug", "failed"))
         self.failures[task.digest] = Failure(task, found.error or "", kept)
+
+
+@contextmanager
+def simulating(pool: Pool, store: Store | None, *, progress: bool, **options: Any) -> Iterator[Executor]:
+    """An executor of simulations, with ``options`` of ``Executor``; ``progress`` is shown on standard error."""
+    with TaskProgress(wanted=progress) as shown, Executor(pool, store, shown, **options) as executor:
+        shown.stage("simulating")
+        yield executor
 
 
 def _outcome(future: Future[Outcome]) -> Outcome:

@@ -1,18 +1,18 @@
 """GPCNeT: congestion impact factors by network test and transport, and the tables of the benchmark."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import altair
 import polars as pl
 
 from fairlane.core.tables import PS
-from fairlane.gpcnet.plan import TESTS
-from fairlane.gpcnet.results import Gpcnet, written
-from fairlane.statistics import COVERAGE
+from fairlane.statistics import COVERAGE, spread
+from fairlane.study.shipped.gpcnet.results import MEASURES, TESTS, Gpcnet
 from fairlane.views.charts import Axis, Layer, colour, ends_of, hollow, layers, rule, whiskers, with_tooltip
 from fairlane.views.model import Chart, View, lines_of, provenance_of, remarks_of, scenario_of, title_of, together
 from fairlane.views.tables import Column, Estimated, Row, Table, interval_of, naming
-from fairlane.wording import plural, seconds, some
+from fairlane.wording import amount, number, plural, ratio, seconds, some
 
 _TABLES = {
     "isolated": "Isolated Network Tests",
@@ -28,7 +28,7 @@ _LOWEST = 0.8
 
 def view(benchmarks: Mapping[str, Gpcnet]) -> View:
     """One benchmark, or several against each other."""
-    rows = [{"benchmark": name, **row} for name, benchmark in benchmarks.items() for row in written(benchmark)]
+    rows = [{"benchmark": name, **row} for name, benchmark in benchmarks.items() for row in _written(benchmark)]
     return View(
         title=title_of(benchmarks, "GPCNeT"),
         headline="\n".join(lines_of(benchmarks, Gpcnet.headline)),
@@ -37,6 +37,24 @@ def view(benchmarks: Mapping[str, Gpcnet]) -> View:
         remarks=[_EXPLAINED, *remarks_of(benchmarks, _remarks)],
         provenance=provenance_of(benchmarks),
     )
+
+
+def _written(benchmark: Gpcnet) -> Iterator[dict[str, Any]]:
+    """The rows of ``impact`` with ``text``: each measure with its interval."""
+    for row in benchmark.impact.iter_rows(named=True):
+        of_test = benchmark.trials.filter(transport=row["transport"], test=row["test"])
+        text = {}
+        for name in MEASURES:
+            value, low, high = (row[f"{name}{end}"] for end in ("", "_low", "_high"))
+            measure = "p99" if name.endswith("_p99") else "mean"
+            values = of_test.filter(pl.col("congested") == name.startswith("congested"))[measure].drop_nulls().to_list()
+            if value is None:
+                text[name] = "–"
+            elif name.startswith("impact"):
+                text[name] = ratio(value, low, high, lambda factor: f"{number(factor)}X")
+            else:
+                text[name] = amount(value, low, high, number, spread(values))
+        yield {**row, "text": text}
 
 
 def _facts(benchmark: Gpcnet) -> str:

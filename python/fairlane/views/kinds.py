@@ -10,16 +10,16 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
-from fairlane.cables.results import Cables
 from fairlane.errors import Problem, ResultsError, ScenarioError, writing
-from fairlane.gpcnet.results import Gpcnet
 from fairlane.inputs.files import replacing
 from fairlane.results.base import Results
 from fairlane.results.reproduction import ReproductionResults, RobustnessResults
 from fairlane.results.run import Run
 from fairlane.results.schedule import ScheduleResults
 from fairlane.results.study import StudyResults
-from fairlane.saturation.results import Saturation
+from fairlane.study.shipped.cables import Cables
+from fairlane.study.shipped.gpcnet import Gpcnet
+from fairlane.study.shipped.saturation import Saturation
 from fairlane.views.model import View
 from fairlane.views.style import Look, config
 

@@ -8,8 +8,8 @@ from altair import Undefined
 
 from fairlane.core.tables import PS
 from fairlane.results.latency import BUCKET_WIDTH
-from fairlane.saturation.results import ACCEPTED_IN_FULL, FEW, Saturation
 from fairlane.statistics import COVERAGE, FEWEST
+from fairlane.study.shipped.saturation.results import ACCEPTED_IN_FULL, FEW, Saturation
 from fairlane.views.charts import (
     Axis,
     Layer,

@@ -1,25 +1,18 @@
-"""Failures on seeds: a fork of the simulation of all jobs, compared with the fork in which nothing fails."""
+"""Forks of one simulation, with and without a failure, and the jobs compared after it."""
 
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from threading import Lock
-from typing import Any
+from typing import Any, Self
 
 import polars as pl
 
-from fairlane.cables.plan import Part, Plan
 from fairlane.core import bridge
-from fairlane.core.tables import PS, Work, frame, totals
-from fairlane.errors import RunError
-from fairlane.results import derive
+from fairlane.core.drive import Engine
+from fairlane.core.tables import PS, Work
 from fairlane.results.latency import Latency, summarize
 from fairlane.results.milestones import Milestones, milestones
-from fairlane.scenario import Resolved
-from fairlane.tasks.task import Answer, Stopwatch, digest_of
-
-MOST_TRUNKS = 2
-"""Seeds whose beginnings are kept: tasks of one seed may still start when those of the next one do."""
+from fairlane.scenario import Resolved, Scenario
+from fairlane.tasks.task import Stopwatch
 
 
 @dataclass(frozen=True)
@@ -32,7 +25,7 @@ class State:
     """Times at which jobs failed, ps."""
 
     @classmethod
-    def of(cls, engine: bridge.Simulation, resolved: Resolved) -> "State":
+    def of(cls, engine: Engine, resolved: Resolved) -> Self:
         """The state of an engine."""
         work = Work.of(engine)
         reached = milestones(work, [job.start for job in resolved.jobs])
@@ -40,108 +33,26 @@ class State:
 
 
 class Trunk:
-    """A seed's simulation up to the failure, from which all of its forks start, and the fork in which nothing fails."""
+    """A simulation up to the failure, from which all of its forks start, and the fork in which nothing fails."""
 
-    def __init__(self, plan: Plan, seed: int, watch: Stopwatch) -> None:
+    def __init__(self, scenario: Scenario, at: int, watch: Stopwatch) -> None:
+        """Simulates up to ``at``, ps, and from there the unbroken fork. Raises ``RunError``."""
         with watch.lap("set-up"):
-            self.resolved = plan.of(seed).resolve()
+            self.resolved = scenario.resolve()
             self._engine = self.resolved.engine()
         with watch.lap("before the failure"):
-            watch.advance(self._engine, plan.at, plan.duration)
+            watch.advance(self._engine, at, scenario.duration)
             self.now = self._engine.now
             self.before = State.of(self._engine, self.resolved)
         with watch.lap("unbroken"):
             unbroken = self.fork()
-            watch.advance(unbroken, plan.duration, plan.duration)
+            watch.advance(unbroken, scenario.duration, scenario.duration)
             self.unbroken = State.of(unbroken, self.resolved)
             self.digest = unbroken.digest()
 
     def fork(self) -> bridge.Simulation:
         """A simulation that continues from the failure."""
         return self._engine.fork()
-
-
-class Trunks:
-    """The trunk of each seed, simulated by the first task that needs it."""
-
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
-        self._lock = Lock()
-        self._locks: OrderedDict[int, Lock] = OrderedDict()
-        self._known: dict[int, Trunk] = {}
-
-    def of(self, seed: int, watch: Stopwatch) -> Trunk:
-        """The trunk of a seed; others wait while it is simulated. Raises ``RunError``."""
-        with self._lock:
-            lock = self._locks.setdefault(seed, Lock())
-            while len(self._locks) > MOST_TRUNKS:
-                self._known.pop(self._locks.popitem(last=False)[0], None)
-        with lock:
-            found = self._known.get(seed)
-            if found is None:
-                found = Trunk(self._plan, seed, watch)
-                with self._lock:
-                    if seed in self._locks:  # else others have taken its place meanwhile
-                        self._known[seed] = found
-            return found
-
-
-@dataclass(frozen=True)
-class Failure:
-    """The task that lets a part of the fabric fail, on one seed."""
-
-    plan: Plan
-    trunks: Trunks
-    part: Part
-    seed: int
-
-    @property
-    def label(self) -> str:
-        """A name for people."""
-        return f"{self.part.name}, seed {self.seed}"
-
-    @property
-    def cost(self) -> float:
-        """All take about as long."""
-        return 1.0
-
-    @property
-    def digest(self) -> str:
-        """The same for those that have the same answer, in one survey."""
-        return digest_of([self.part.kind, self.part.names, self.seed])
-
-    @property
-    def description(self) -> Mapping[str, Any]:
-        """Its scenario, with the failure."""
-        scenario = self.plan.of(self.seed).model_dump(mode="json", exclude_defaults=True, exclude_none=True)
-        key = "switch" if self.part.kind == "switch_down" else "link"
-        faults = [{"kind": self.part.kind, key: name, "at": f"{self.plan.at} ps"} for name in self.part.names]
-        return {**scenario, "fault": [*scenario.get("fault", []), *faults]}
-
-    def compute(self, watch: Stopwatch) -> Answer:
-        """Simulates the fork with the failure. Raises ``RunError`` if the unbroken one cannot continue."""
-        plan, trunk = self.plan, self.trunks.of(self.seed, watch)
-        engine, error = trunk.fork(), None
-        for fault in self.part.faults(trunk.now):
-            engine.add_fault(fault)
-        with watch.lap("simulating"):
-            try:
-                watch.advance(engine, plan.duration, plan.duration)
-            except RunError as raised:
-                if raised.slug == "stopped":
-                    raise
-                error = str(raised)
-        sweeps = derive.sweeps(frame(engine.table("sweeps"))).filter(pl.col("time_ps") >= trunk.now)
-        last = sweeps.row(-1, named=True) if sweeps.height else {}
-        carried = totals(engine)
-        return {
-            "error": error,
-            **{name: carried[name] for name in ("packets_lost", "packets_retransmitted", "packets_given_up")},
-            **{name: last.get(name) for name in ("routing", "reason", "hosts_cut_off", "cut_off")},
-            "digest": engine.digest(),
-            "unbroken_digest": trunk.digest,
-            "jobs": [] if error else jobs_of(trunk, State.of(engine, trunk.resolved)),
-        }
 
 
 def jobs_of(trunk: Trunk, broken: State) -> list[dict[str, Any]]:
@@ -209,18 +120,18 @@ def _under_way(unbroken: Milestones, first: int, origin: int) -> float:
 
 def _of_messages(job: int, before: State, unbroken: State, broken: State) -> dict[str, Any]:
     """The mean latency of the messages that were delivered after the failure."""
-    whole, found = (_mean(state.latency.since(before.latency), job) for state in (unbroken, broken))
+    whole, rest = (_mean(state.latency.since(before.latency), job) for state in (unbroken, broken))
     return {
-        "count": found[0],
+        "count": rest[0],
         "unbroken_s": whole[1],
-        "broken_s": found[1],
-        "slowdown": found[1] / whole[1] if whole[1] and found[1] is not None else None,
-        "stalled": whole[0] > 0 and not found[0],
+        "broken_s": rest[1],
+        "slowdown": rest[1] / whole[1] if whole[1] and rest[1] is not None else None,
+        "stalled": whole[0] > 0 and not rest[0],
     }
 
 
 def _mean(latency: Latency, job: int) -> tuple[int, float | None]:
     """Return the number of delivered messages of a job, and their mean latency, s."""
-    own = (pl.col("job") == job) & (pl.col("of") == "message")
-    rows = summarize(latency.exact.filter(own), latency.histogram.filter(own), ("of",)).to_dicts()
+    of_job = (pl.col("job") == job) & (pl.col("of") == "message")
+    rows = summarize(latency.exact.filter(of_job), latency.histogram.filter(of_job), ("of",)).to_dicts()
     return (rows[0]["count"], rows[0]["mean"] * PS) if rows and rows[0]["count"] else (0, None)

@@ -1,58 +1,45 @@
-"""Results of a survey of failures: a row for each failure, seed and job, how critical each part is, and its folder."""
+"""Results of a survey of failures: a row for each failure, seed and job, and how critical each part is."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import polars as pl
-from pydantic import TypeAdapter
+from typing_extensions import override
 
-from fairlane.cables.measure import Failure, Trunks
-from fairlane.cables.plan import Plan
 from fairlane.results import notes
 from fairlane.results.derive import interval
-from fairlane.results.schemas import Optional, Schema, types
+from fairlane.results.schemas import Optional, Schema
 from fairlane.statistics import of_ratios, over_replicates
-from fairlane.tasks.measuring import Measured, StoredMeta, measure_all, provenance
-from fairlane.tasks.store import Store
-from fairlane.tasks.task import Answer
+from fairlane.study.shipped.base import Measured, Row
 from fairlane.wording import plural, significant
 
 NOTICEABLE = 1.001
 """The headline leaves lower slowdowns out."""
 
 _NUMBER, _TEXT, _COUNT = Optional(pl.Float64), Optional(pl.String), Optional(pl.Int64)
+_RUN: Schema = {"part": pl.String, "seed": pl.UInt64}
 _SLOWDOWN: Schema = dict.fromkeys(("slowdown", "slowdown_low", "slowdown_high"), _NUMBER)
-_OF_RUN: Schema = {
-    "error": _TEXT,
-    **dict.fromkeys(("packets_lost", "packets_retransmitted", "packets_given_up"), pl.Int64),
-    "routing": _TEXT,
-    "reason": _TEXT,
-    "hosts_cut_off": _COUNT,
-    "cut_off": _TEXT,
-    "digest": pl.String,
-    "unbroken_digest": pl.String,
-}
-_SAME = ("part", "digest", "unbroken_digest")
-"""Columns that are equal in runs of one replicate."""
-_OF_JOB: Schema = {
-    "name": pl.String,
-    "measure": pl.String,
-    "count": pl.Int64,
-    "unbroken_s": _NUMBER,
-    "broken_s": _NUMBER,
-    "slowdown": _NUMBER,
-    "stalled": pl.Boolean,
-    "failed": pl.Boolean,
-    "failed_at_ps": Optional(pl.UInt64),
-}
 _SCHEMAS: Mapping[str, Schema] = {
-    "runs": {"part": pl.String, "seed": pl.UInt64, **_OF_RUN},
-    "jobs": {"part": pl.String, "seed": pl.UInt64, **_OF_JOB},
+    "runs": {
+        **_RUN,
+        "error": _TEXT,
+        **dict.fromkeys(("packets_lost", "packets_retransmitted", "packets_given_up"), pl.Int64),
+        **dict.fromkeys(("routing", "reason"), _TEXT),
+        "hosts_cut_off": _COUNT,
+        "cut_off": _TEXT,
+        **dict.fromkeys(("digest", "unbroken_digest"), pl.String),
+    },
+    "jobs": {
+        **_RUN,
+        **dict.fromkeys(("name", "measure"), pl.String),
+        "count": pl.Int64,
+        **dict.fromkeys(("unbroken_s", "broken_s", "slowdown"), _NUMBER),
+        **dict.fromkeys(("stalled", "failed"), pl.Boolean),
+        "failed_at_ps": Optional(pl.UInt64),
+    },
     "slowdowns": {
         **dict.fromkeys(("part", "name", "measure"), pl.String),
         "replicates": pl.Int64,
@@ -74,15 +61,6 @@ _SCHEMAS: Mapping[str, Schema] = {
 }
 
 
-class _Stored(StoredMeta):
-    """Content of ``cables.json``."""
-
-    at_ps: int
-    kind: str
-    parts: int
-    together: int
-
-
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Cables(Measured):
     """Slowdowns of jobs when each cable or switch fails."""
@@ -102,29 +80,20 @@ class Cables(Measured):
     KIND = "cables"
     SCHEMA_VERSION = 1
     SCHEMAS = _SCHEMAS
-    META = TypeAdapter(_Stored)
-    CSV = ("ranking", "ranking.csv")
+    CSV = "ranking"
+    SAME = ("part", "digest", "unbroken_digest")
 
     @classmethod
-    def of(cls, answers: Iterable[tuple[Failure, Answer]], meta: Mapping[str, Any]) -> Cables:
-        """The tables of what was measured."""
-        runs, jobs = list[dict[str, Any]](), list[dict[str, Any]]()
-        for task, answer in answers:
-            key = {"part": task.part.name, "seed": task.seed}
-            runs.append({**key, **{name: answer[name] for name in _OF_RUN}})
-            jobs += [{**key, **job} for job in answer["jobs"]]
-        of_runs = pl.DataFrame(runs, schema=types(_SCHEMAS["runs"]))
-        of_jobs = pl.DataFrame(jobs, schema=types(_SCHEMAS["jobs"]))
-        once = notes.distinct(of_runs, _SAME)
-        of_once = of_jobs.join(once, on=("part", "seed"), how="semi", maintain_order="left")
-        means = [_slowdown(rows) for _, rows in of_once.group_by(["part", "name"], maintain_order=True)]
-        slowdowns = pl.DataFrame(means, schema=types(_SCHEMAS["slowdowns"]))
-        ranking = _ranking(once, of_once, slowdowns)
-        return cls(runs=of_runs, jobs=of_jobs, slowdowns=slowdowns, ranking=ranking, meta=meta)
-
-    def repeated(self) -> list[str]:
-        """Say which runs repeat another one of the same part; nothing if none does."""
-        return notes.repeated(self.runs, _SAME, ["seeds"])
+    @override
+    def tables_of(cls, rows: Sequence[Row]) -> dict[str, pl.DataFrame]:
+        runs = cls.table("runs", rows)
+        jobs = cls.table("jobs", [{**row, **job} for row in rows for job in row["jobs"]])
+        once = notes.distinct(runs, cls.SAME)
+        of_once = jobs.join(once, on=("part", "seed"), how="semi", maintain_order="left")
+        means = [_slowdown(of_job) for _, of_job in of_once.group_by("part", "name", maintain_order=True)]
+        slowdowns = cls.table("slowdowns", means)
+        ranking = cls.table("ranking", _ranking(once, of_once, slowdowns))
+        return {"runs": runs, "jobs": jobs, "slowdowns": slowdowns, "ranking": ranking}
 
     @property
     def alike(self) -> int:
@@ -146,22 +115,22 @@ class Cables(Measured):
         return self._of(2)
 
     def _of(self, count: int) -> str:
-        one, more = ("switch", "switches") if self.meta["kind"] == "switch_down" else ("cable", "cables")
+        name, names = ("switch", "switches") if self.meta["kind"] == "switch_down" else ("cable", "cables")
         if self.meta["together"] > 1:
-            return f"{plural(count, 'pair', count=False)} of {more}"
-        return plural(count, one, more, count=False)
+            return f"{plural(count, 'pair', count=False)} of {names}"
+        return plural(count, name, names, count=False)
 
     def headline(self) -> str:
         """The most critical part, in a line."""
         if not self.ranking.height:
             return "No failure was simulated"
         first = self.ranking.row(0, named=True)
-        found = ["a simulation that cannot continue"] if first["errors"] else []
-        found += [f"{plural(_whole(first[name]), 'job')} {words}" for name, words in _STATES.items() if first[name]]
-        found += [f"{plural(_whole(first['hosts_cut_off']), 'host')} cut off"] if first["hosts_cut_off"] else []
+        effects = ["a simulation that cannot continue"] if first["errors"] else []
+        effects += [f"{plural(_whole(first[name]), 'job')} {state}" for name, state in _STATES.items() if first[name]]
+        effects += [f"{plural(_whole(first['hosts_cut_off']), 'host')} cut off"] if first["hosts_cut_off"] else []
         if first["slowdown"] is not None and first["slowdown"] >= NOTICEABLE:
-            found.append(f"slowdown {significant(first['slowdown'], 3)}")
-        return f"Most critical {self.what}: {first['part']} ({', '.join(found) or 'no effect'})"
+            effects.append(f"slowdown {significant(first['slowdown'], 3)}")
+        return f"Most critical {self.what}: {first['part']} ({', '.join(effects) or 'no effect'})"
 
 
 _STATES = {"jobs_failed": "failed", "jobs_stalled": "stalled"}
@@ -185,12 +154,12 @@ def _slowdown(rows: pl.DataFrame) -> dict[str, Any]:
     }
 
 
-def _ranking(runs: pl.DataFrame, jobs: pl.DataFrame, slowdowns: pl.DataFrame) -> pl.DataFrame:
+def _ranking(runs: pl.DataFrame, jobs: pl.DataFrame, slowdowns: pl.DataFrame) -> list[Row]:
     """The parts, most critical first: jobs that failed count most, then hosts cut off, stalled jobs, the slowdown."""
     rows, slowest = list[dict[str, Any]](), dict[str, dict[int, float]]()
     for (part,), of_part in runs.group_by(["part"], maintain_order=True):
-        own = jobs.filter(pl.col("part") == part)
-        by_seed = own.group_by("seed", maintain_order=True).agg(
+        of_jobs = jobs.filter(pl.col("part") == part)
+        by_seed = of_jobs.group_by("seed", maintain_order=True).agg(
             pl.col("slowdown").max(), pl.col("failed", "stalled").sum()
         )
         worst = by_seed["slowdown"].drop_nulls().to_list()
@@ -213,29 +182,4 @@ def _ranking(runs: pl.DataFrame, jobs: pl.DataFrame, slowdowns: pl.DataFrame) ->
         most, less = slowest[rows[0]["part"]], slowest[row["part"]]
         differences = [[most[seed] - less[seed]] for seed in most if seed in less]
         row |= {"rank": rank, **interval("behind", over_replicates(differences))}
-    return pl.DataFrame(rows, schema=types(_SCHEMAS["ranking"]))
-
-
-def opened(plan: Plan, started: datetime, out: Path | None, *, resume: bool) -> Store:
-    """The folder of a survey: a new one, or with ``resume`` one that is there, by default the latest unfinished one.
-
-    Raises ``ScenarioError`` or ``BuildError`` if the plan cannot be simulated, ``ResultsError`` if the folder is of
-    something else.
-    """
-    plan.check()
-    return Cables.opened("survey", plan, started, out, code="fairlane.cables.measure", resume=resume)
-
-
-def survey(plan: Plan, *, store: Store | None = None, progress: bool = False) -> Cables:
-    """Lets every part fail on every seed; ``progress`` is shown on standard error.
-
-    A seed is simulated once up to the failure; each failure continues from a fork of it. Workers are threads, so that
-    all have the same forks. What ``store`` has answers of is not simulated, and new answers go there. Ctrl-C ends it;
-    what is complete is kept, and ``partial`` is set. Raises ``ScenarioError``, ``BuildError`` or ``RunError``.
-    """
-    trunks = Trunks(plan)
-    tasks = [Failure(plan, trunks, part, seed) for seed in plan.seeds for part in plan.parts]
-    found = measure_all(tasks, plan.workers, store, progress=progress)
-    partial, first = len(found) < len(tasks), plan.parts[0]
-    meta = provenance(plan, store, partial=partial, kind=first.kind, parts=len(plan.parts), together=len(first.names))
-    return Cables.of(found, meta)
+    return rows
