@@ -14,12 +14,11 @@ from typer import Argument, Option
 from fairlane.agent.agent import Agent
 from fairlane.agent.config import AgentConfig
 from fairlane.agent.control import Steered
-from fairlane.agent.events import Listener, from_environment
-from fairlane.agent.events import notify as send
+from fairlane.agent.jobs import Listener, from_environment
+from fairlane.agent.jobs import notify as send
 from fairlane.agent.journal import Journal, status_of, steps_of
-from fairlane.agent.paths import journal_of
 from fairlane.agent.progress import Key, Snapshot, gained, read, server
-from fairlane.agent.system import AgentError
+from fairlane.agent.system import AgentError, journal_of
 from fairlane.cli.command import Answer, ExitCode, out_option
 from fairlane.cli.options import AllowCode, one_of, quantity_of, refused, report
 from fairlane.progress.build import build as build_libraries

@@ -20,9 +20,8 @@ from fairlane.inputs import code
 from fairlane.placement import PlacementPolicy
 from fairlane.results.schedule import ScheduleResults
 from fairlane.scenario.estimate import machine_cores
-from fairlane.scheduler.compare import AWARE, BLIND, CONTIGUOUS, Comparison, compare_allocators, results_of
+from fairlane.scheduler.compare import AWARE, BLIND, CONTIGUOUS, Comparison, Machine, compare_allocators, results_of
 from fairlane.scheduler.log import LoggedJob, PatternMix, read_log
-from fairlane.scheduler.machine import Machine
 from fairlane.scheduler.slowdown.forecast import verify as verified
 from fairlane.scheduler.slowdown.model import fit_model, load_model
 from fairlane.slurm import slurm_names

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import numpy
 from numpy.typing import NDArray
 
-from fairlane.controller.base import Controller, JobWork, Settings, Work, problems_of
-from fairlane.controller.positions import Positions
+from fairlane.controller.base import Controller, JobWork, Positions, Settings, Work, problems_of
 from fairlane.core.tables import Work as Measured
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.graph import columns

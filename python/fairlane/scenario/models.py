@@ -18,9 +18,8 @@ from fairlane.placement.mapping import Linear, MappingField
 from fairlane.qos import STRATEGIES as QOS_STRATEGIES
 from fairlane.qos import Strategy as QosStrategy
 from fairlane.scenario.levels import MAX_LANES, MAX_LEVELS, Level, RankLevelsField
-from fairlane.scenario.nccl import Nccl
 from fairlane.scenario.network import Transport
-from fairlane.scenario.rails import RailPolicyField
+from fairlane.scenario.rails import Nccl, RailPolicyField
 from fairlane.seeds import LARGEST_SEED
 from fairlane.units import DURATION, SIZE, Bandwidth, Duration, Power, Size, Written
 from fairlane.workload import WorkloadField

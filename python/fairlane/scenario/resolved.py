@@ -11,7 +11,7 @@ from fairlane.inputs.hosts import Host
 from fairlane.placement import hosts_needed
 from fairlane.power import JobPower
 from fairlane.scenario.models import Job, Placement
-from fairlane.scenario.nccl import Nccl
+from fairlane.scenario.rails import Nccl
 from fairlane.wording import bytes_text, seconds_text
 from fairlane.workload.builder import Injection
 
