@@ -55,11 +55,10 @@ LATER = {
     "fairlane.doctor.installation": "runs in a process of its own",
     "fairlane.names": "help needs none of it",
     "fairlane.otf2_child": "limits are set first",
-    "fairlane.serve.server": "tornado is optional",
+    "fairlane.serve": "tornado is optional",
     "fairlane.study.plan": "tables are made when answers are there",
     "fairlane.tasks.closure": "controllers are read by name, and import this",
     "fairlane.tasks.pools": "dask is optional",
-    "fairlane.views.kinds": "no picture is drawn in a terminal",
     "fairlane.views.tables": "a table needs no library",
 }
 """Modules that import others of fairlane inside functions, and why."""

@@ -21,7 +21,7 @@ from fairlane.agent.progress import Key, Snapshot, gained, read, server
 from fairlane.agent.system import AgentError, journal_of
 from fairlane.cli.command import Answer, ExitCode, out_option
 from fairlane.cli.options import AllowCode, one_of, quantity_of, refused, report
-from fairlane.progress.build import build as build_libraries
+from fairlane.progress.layout import build as build_libraries
 from fairlane.signals import awaited_signals
 
 ConfigFile = Annotated[Path, Option("--config", metavar="FILE", help="The configuration, agent.toml.")]

@@ -26,7 +26,7 @@ from fairlane.study.measured import plan_of
 from fairlane.study.running import cost_of
 from fairlane.study.study import Study
 from fairlane.views import lines as views
-from fairlane.views.files import write
+from fairlane.views.kinds import write
 
 
 def init(

@@ -28,8 +28,7 @@ from fairlane.slurm import slurm_names
 from fairlane.tasks.measuring import simulating
 from fairlane.tasks.pools import Threads
 from fairlane.tasks.store import Store
-from fairlane.views.files import FORMATS, write
-from fairlane.views.kinds import view_of
+from fairlane.views.kinds import FORMATS, view_of, write
 from fairlane.views.model import View
 from fairlane.views.slowdown import claim_of, model_view
 

@@ -27,7 +27,7 @@ def run(
     The network consists of network namespaces with shaped links; it needs root, iproute2 and Open MPI. The host model
     is fitted on isolated runs only. Nothing outside its namespaces is touched, and they are removed at the end.
     """
-    from fairlane.views.files import write
+    from fairlane.views.kinds import write
     from fairlane.views.testbed import view
 
     loaded = TestbedFile.load(file, set=assignments or ())

@@ -20,7 +20,7 @@ from fairlane.core.drive import Slice, drive
 from fairlane.core.tables import Iterations
 from fairlane.fabric.graph import columns
 from fairlane.fabric.view import Fabric
-from fairlane.models.base import Floats
+from fairlane.models import Floats
 from fairlane.pattern import observe, program_of
 from fairlane.placement import PLACEMENTS, Communication, PlacementPolicy, Request
 from fairlane.placement.grid import sides_of

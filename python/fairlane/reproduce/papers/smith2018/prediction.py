@@ -16,7 +16,7 @@ from fairlane.predict.validation import FOLDS, Comparison, compare
 from fairlane.runner.counters import FEATURES
 
 if TYPE_CHECKING:
-    from fairlane.models.base import RegressorName
+    from fairlane.models import RegressorName
     from fairlane.predict.hyperparameters import Given, Named
     from fairlane.predict.table import CounterTable
     from fairlane.predict.validation import Comparison
