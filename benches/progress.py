@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fairlane import progress
-from fairlane.progress.build import build
+from fairlane.progress.layout import build
 
 PROGRAM = r"""
 #define _POSIX_C_SOURCE 200809L

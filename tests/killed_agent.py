@@ -18,10 +18,9 @@ from typing import Any
 
 from agents import BY_RANK
 from fairlane.agent.backends import BACKENDS, Surroundings
-from fairlane.agent.backends.base import Backend
-from fairlane.agent.backends.dry_run import DryRun
-from fairlane.agent.change import perform, recover
+from fairlane.agent.backends.base import Backend, DryRun
 from fairlane.agent.journal import Journal, status_of, steps_of
+from fairlane.agent.watch import perform, recover
 
 _KILL = os.kill
 _STEPS: list[tuple[Any, str]] = [

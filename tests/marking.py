@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fairlane.agent.progress import Snapshot, scan
-from fairlane.progress.build import build
+from fairlane.progress.layout import build
 from possible import fortran
 
 LAUNCHERS = ("FAIRLANE_", "SLURM", "OMPI_COMM", "PMIX_", "PMI_", "PBS_", "LSB_", "FLUX_", "XDG_RUNTIME")

@@ -6,9 +6,8 @@ from typing import Any
 
 import altair
 
-from fairlane.colours import THEMES
 from fairlane.views.picture import rendered
-from fairlane.views.style import Look
+from fairlane.views.style import THEMES, Look
 
 WIRE = 4122 * 8 / 100
 """Wire time of 4 KiB and a header at 100 Gbit/s, ns."""

@@ -21,8 +21,8 @@ from typing import Any
 
 import schema
 
-from fairlane.inputs.described import anchor, title
 from fairlane.inputs.parameters import BUILT_IN
+from fairlane.views.names import anchor, title
 
 PLACES = {
     "topologies": "`fabric.topology`",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from fairlane.inputs.described import Schema, keys_of, references, title, type_of
+from fairlane.views.names import Schema, keys_of, references, title, type_of
 
 __all__ = ["Schema", "cell", "keys", "markdown", "type_of"]
 

@@ -9,16 +9,22 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from fairlane.core import bridge
 from fairlane.core.drive import drive
-from fairlane.core.tables import PS, totals
+from fairlane.core.tables import PS, frame, totals
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.parameters import named, resolve_parameters
 from fairlane.inputs.problems import refusing
+from fairlane.results import derive
+from fairlane.results.latency import Latency
+from fairlane.results.run import Run, RunMeta
+from fairlane.results.schemas import RUN
+from fairlane.results.tables import Links, Observed, Tables
 from fairlane.scenario import Resolved, Scenario
 from fairlane.scenario.estimate import free_cores
 from fairlane.scenario.levels import MAX_LEVELS
+from fairlane.scenario.observe import Fault
 from fairlane.stepping import Completion, Messages, amount
 from fairlane.units import DURATION, SIZE
-from fairlane.wording import html_table, plural
+from fairlane.wording import html_table, plural, seconds
 
 if TYPE_CHECKING:
     import polars as pl
@@ -48,8 +54,6 @@ class Simulation:
     """
 
     def __init__(self, scenario: Scenario | Resolved, *, threads: int | None = None) -> None:
-        from fairlane.results.tables import Links
-
         self._started = (datetime.now().astimezone(), time.monotonic(), time.process_time())
         self._resolved = scenario.resolve() if isinstance(scenario, Scenario) else scenario
         self._numbers = {job.name: number for number, job in enumerate(self._resolved.jobs)}
@@ -301,8 +305,6 @@ class Simulation:
         self._add_fault("slow_host", at, until, host=host, factor=factor)
 
     def _add_fault(self, kind: str, at: str | int, until: str | int | None, **parameters: Any) -> None:
-        from fairlane.scenario.observe import Fault
-
         times = {"at": at} if until is None else {"at": at, "until": until}
         written = {key: f"{time} ps" if isinstance(time, int) else time for key, time in times.items()}
         fault = Fault.read({"kind": kind, **parameters, **written})
@@ -310,17 +312,11 @@ class Simulation:
 
     def failures(self) -> "pl.DataFrame":
         """The jobs that have failed so far, because a packet was lost for good: a row each, in the order of time."""
-        from fairlane.results import derive
-        from fairlane.results.tables import Observed
-
         measured = Observed.of(self._core, self._resolved).measured
         return derive.failures(derive.labels_of(self._resolved), measured, (), self._links.hosts)
 
     def sweeps(self) -> "pl.DataFrame":
         """Return the recomputations of routes so far: time, routing, reason, and the hosts that were cut off."""
-        from fairlane.core.tables import frame
-        from fairlane.results import derive
-
         return derive.sweeps(frame(self._core.table("sweeps")))
 
     def fork(self) -> Self:
@@ -337,8 +333,6 @@ class Simulation:
 
         There are no isolated runs, so ``w`` is null, and no samples of ports nor counters of iterations.
         """
-        from fairlane.results.run import Run, RunMeta
-
         tables, (started, wall, cpu) = self._tables(), self._started
         meta = RunMeta(
             version=version("fairlane"),
@@ -362,8 +356,6 @@ class Simulation:
 
         Raises ``ScenarioError`` if there is no such table, or the scenario does not ask for it.
         """
-        from fairlane.results.schemas import RUN
-
         if name not in RUN:
             raise ScenarioError(Problem.unknown(name, "table", name, list(RUN)))
         frame = self._tables().table(name)
@@ -372,14 +364,10 @@ class Simulation:
         return frame
 
     def _tables(self) -> "Tables":
-        from fairlane.results.tables import Observed, Tables
-
         return Tables(self._resolved, Observed.of(self._core, self._resolved), self._links)
 
     def latency(self) -> "Latency":
         """The latencies of all messages and packets delivered so far; empty without ``observe.counters``."""
-        from fairlane.results.latency import Latency
-
         return Latency.measured(self._core)
 
     def digest(self) -> str:
@@ -398,8 +386,6 @@ class Simulation:
         return html_table(f"Simulation of {self._headline()}", headings, rows)
 
     def _headline(self) -> str:
-        from fairlane.wording import seconds
-
         return f"{self._resolved.name}: {plural(len(self._numbers), 'job')}, {seconds(self.now * PS)} simulated"
 
     def _number(self, job: str) -> int:

@@ -20,8 +20,7 @@ import agents
 from fairlane.agent.agent import Agent
 from fairlane.agent.config import AgentConfig
 from fairlane.agent.decision import Candidate, decide
-from fairlane.agent.events import Event
-from fairlane.agent.jobs import Setting, running
+from fairlane.agent.jobs import Event, Setting, running
 from fairlane.agent.journal import Journal, status_of
 from fairlane.agent.system import AgentError
 from fairlane.agent.twin import Twin

@@ -13,7 +13,7 @@ import pytest
 import agents
 from fairlane.agent.agent import Agent
 from fairlane.agent.config import AgentConfig
-from fairlane.agent.events import notify
+from fairlane.agent.jobs import notify
 from fairlane.agent.journal import Journal, status_of, steps_of
 from fairlane.agent.system import BackendError
 from waiting import wait_for

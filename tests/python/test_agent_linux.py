@@ -14,10 +14,10 @@ import pytest
 
 import agents
 from fairlane.agent.backends import BACKENDS, Backend, Surroundings
-from fairlane.agent.change import perform
 from fairlane.agent.jobs import NEUTRAL, Setting
 from fairlane.agent.journal import Journal
 from fairlane.agent.system import BackendError
+from fairlane.agent.watch import perform
 from fairlane.errors import ScenarioError
 from possible import no_testbed
 from waiting import wait_for

@@ -17,10 +17,10 @@ import agents
 from agents import OPERATOR
 from fairlane.agent.backends import BACKENDS, Backend, Surroundings
 from fairlane.agent.backends.opensm_files import settings_in, with_settings, without_agent
-from fairlane.agent.change import perform, recover
 from fairlane.agent.jobs import Setting, levels_of
 from fairlane.agent.journal import Journal
 from fairlane.agent.system import BackendError
+from fairlane.agent.watch import perform, recover
 from fairlane.errors import ScenarioError
 from fairlane.inputs.problems import Problems
 from fairlane.opensm.check import Sizes, simulated_subnet

@@ -15,8 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slurm
-from fairlane.agent.events import Listener, from_environment, notify, read_event
-from fairlane.agent.jobs import read_jobs, running
+from fairlane.agent.jobs import Listener, from_environment, notify, read_event, read_jobs, running
 from fairlane.agent.system import AgentError
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError

@@ -16,7 +16,7 @@ from fairlane.agent.system import BackendError
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.fabric.reader import read_wiring
-from fairlane.opensm.check import checking
+from fairlane.opensm import check as checking
 from fairlane.opensm.check.layout import layout_of
 from fairlane.opensm.check.query import HIGH, LOW, VL_ARBITRATION, Smp, ask, decode_vlarb
 from fairlane.opensm.check.simulated import simulated_subnet

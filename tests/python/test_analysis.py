@@ -19,9 +19,8 @@ from fairlane.analysis.delays import (
     table_one,
     wait_delays,
 )
-from fairlane.analysis.links import FLIT_BYTES, Trend, link_flits
+from fairlane.analysis.links import AHEAD, FLIT_BYTES, NO_ROOM, OWN, Trend, delayers, link_flits, message_packets
 from fairlane.analysis.neighbours import groups_spanned, neighbour_types
-from fairlane.analysis.packets import AHEAD, NO_ROOM, OWN, delayers, message_packets
 from fairlane.analysis.record import Record, View, extremes, rounds, spans
 from fairlane.analysis.result import dominant_share
 from fairlane.analysis.walk import walk

@@ -14,7 +14,7 @@ import fairlane
 from fairlane.analysis.again import Again
 from fairlane.analysis.analyze import analyze
 from fairlane.analysis.delays import by_neighbour
-from fairlane.analysis.packets import AHEAD, OWN, delayers
+from fairlane.analysis.links import AHEAD, OWN, delayers
 from fairlane.analysis.record import View, rounds
 from fairlane.analysis.result import Analysis
 from fairlane.analysis.walk import walk

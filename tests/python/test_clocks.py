@@ -32,7 +32,7 @@ ALLOWED = {
     "python/fairlane/cli/agent.py": "the interval that the user asks for",
     "python/fairlane/doctor/machine.py": "two minutes for a program that prints its version",
     "python/fairlane/opensm/check/simulated.py": "polls OpenSM's log; the limit is the user's",
-    "python/fairlane/serve/server.py": "a connection without requests; browsers make another",
+    "python/fairlane/serve/__init__.py": "a connection without requests; browsers make another",
     "python/fairlane/tasks/cluster.py": "a port or a scheduler that does not answer",
     "python/fairlane/testbed/": "measures in real time; ranks that do not end are killed",
     "tools/fetch_browser_code.py": "of the network",

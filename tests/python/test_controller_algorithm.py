@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fairlane import ScenarioError
 from fairlane.controller import JobWork, ProcessPrioritization, Settings, Work, controller_of
-from fairlane.controller.positions import Positions
+from fairlane.controller.base import Positions
 
 JOBS = {"a": 3, "b": 2}
 

@@ -11,9 +11,18 @@ import pytest
 from fairlane import Scenario, ScenarioError
 from fairlane.controller import DigitalTwin, JobWork, Settings, Work, control
 from fairlane.controller.base import problems_of
-from fairlane.controller.digital_twin.contention import contention
-from fairlane.controller.digital_twin.plan import GROWTH, Plan, clipped, levels_of, objective
-from fairlane.controller.digital_twin.search import FEEDBACK, MIXED, Search, Trial
+from fairlane.controller.digital_twin.search import (
+    FEEDBACK,
+    GROWTH,
+    MIXED,
+    Plan,
+    Search,
+    Trial,
+    clipped,
+    contention,
+    levels_of,
+    objective,
+)
 from fairlane.controller.digital_twin.twin import FIRST_VARIANT, Observation, Twin
 from fairlane.controller.episodes import VARIANTS, Episodes
 from fairlane.controller.fitting import fit

@@ -133,7 +133,7 @@ print(simulation.scenario.estimate.memory)
 """
 
 
-@pytest.mark.long("engine", "scenario")
+@pytest.mark.long("core", "scenario")
 def test_memory_of_crossbars_is_known_before_it_is_taken() -> None:
     """The difference between the two architectures of switches, so that nothing else counts."""
     (queued, needed), (without, less) = (measured(CROSSBARS, name) for name in ("input_queued", "output_queued"))

@@ -21,7 +21,7 @@ simulation.run_for("3 us")
 """
 
 
-@pytest.mark.long("engine", "fabric")
+@pytest.mark.long("core", "fabric")
 def test_memory_by_host_is_bounded() -> None:
     """A dragonfly with a rank of ping-pong on every host takes at most 4.5 KB a host.
 

@@ -1,6 +1,7 @@
 """What the contracts on imports in ``pyproject.toml`` cannot say.
 
-Only the command line prints, results are described once, nothing reads the repository.
+Only the command line prints, results are described once, nothing reads the repository, and functions import only what
+may be missing or takes long to load.
 """
 
 import ast
@@ -10,6 +11,57 @@ from pathlib import Path
 import pytest
 
 import fairlane
+
+OPTIONAL = [
+    "_otf2",
+    "backports",
+    "compression",
+    "distributed",
+    "networkx",
+    "otf2",
+    "perfetto",
+    "sklearn",
+    "threadpoolctl",
+    "tornado",
+]
+"""Libraries that extras install, or some versions of Python."""
+SLOW = [
+    "altair",
+    "arviz_stats",
+    "duckdb",
+    "importlib",
+    "jsonschema",
+    "matplotlib",
+    "numpy",
+    "pint",
+    "platformdirs",
+    "polars",
+    "pydantic_core",
+    "rapidfuzz",
+    "scipy",
+    "tomlkit",
+    "yaml",
+    "fairlane.views",
+]
+"""What takes long to load, and only some calls need."""
+LATER = {
+    "fairlane.cli.command": "help needs none of it",
+    "fairlane.cli.doctor": "a library may be missing or damaged",
+    "fairlane.cli.main": "help needs none of it",
+    "fairlane.cli.names": "help needs none of it",
+    "fairlane.cli.results": "a query draws nothing",
+    "fairlane.controller.loop": "controllers are read by name, and import this",
+    "fairlane.doctor": "a library may be missing or damaged",
+    "fairlane.doctor.installation": "runs in a process of its own",
+    "fairlane.names": "help needs none of it",
+    "fairlane.otf2_child": "limits are set first",
+    "fairlane.serve": "tornado is optional",
+    "fairlane.study.plan": "tables are made when answers are there",
+    "fairlane.tasks.closure": "controllers are read by name, and import this",
+    "fairlane.tasks.pools": "dask is optional",
+    "fairlane.views.tables": "a table needs no library",
+}
+"""Modules that import others of fairlane inside functions, and why."""
 
 
 class Sources:
@@ -61,12 +113,29 @@ def outside(sources: Sources) -> Iterator[str]:
                 yield f"outside: {module}"
 
 
+def later(sources: Sources) -> Iterator[str]:
+    """Imports inside functions of what is neither optional nor slow, and modules that are in ``LATER`` for nothing."""
+    unused = set(LATER) & set(sources.trees)
+    for module, tree in sources.trees.items():
+        functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+        inner = (node for function in functions for node in ast.walk(function))
+        for node in inner:
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            for name in names:
+                if not f"{name}.".startswith(tuple(f"{library}." for library in (*OPTIONAL, *SLOW))):
+                    unused.discard(module)
+                    if module not in LATER or name.split(".")[0] != "fairlane":
+                        yield f"later: {module} -> {name}"
+    yield from (f"not later: {module}" for module in sorted(unused))
+
+
 @pytest.fixture(scope="module")
 def sources() -> Sources:
     return Sources(Path(fairlane.__file__).parent)
 
 
-RULES = (prints, described, outside)
+RULES = (prints, described, outside, later)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
@@ -79,13 +148,14 @@ def test_every_rule_reports_what_breaks_it(tmp_path: Path) -> None:
         "views/__init__.py": "from rich.console import Console\nprint(open(__file__ + '/../../tests'))",
         "reproduce/__init__.py": "from pathlib import Path\nDATA = Path(__file__).parents[2] / 'tests'",
         "cli/__init__.py": "print(Table(DATA))",
-        "scenario/__init__.py": "import typer",
+        "scenario/__init__.py": "import typer\ndef read():\n    import polars, json",
     }
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
         (tmp_path / name).write_text(text)
     assert sorted(line for rule in RULES for line in rule(Sources(tmp_path))) == [
         "describes: fairlane.cli: Table",
+        "later: fairlane.scenario -> json",
         "outside: fairlane.reproduce",
         "outside: fairlane.views",
         "prints: fairlane.views",

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlane.errors import ScenarioError
-from fairlane.models.base import COUNTERS, Dims, FittedModel, Floats, Part, PerCounter, read_table
+from fairlane.models import COUNTERS, Dims, FittedModel, Floats, Part, PerCounter, read_table
 from fairlane.models.validation import ErrorMetrics, assign_folds, conformal_quantile, cross_validate
 
 

@@ -13,8 +13,19 @@ import pytest
 from fairlane import _core
 from fairlane.cli.main import execute
 from fairlane.errors import RunError
-from fairlane.pattern import Pattern, Traffic, analyse, communities, evidence, grids, judge, observe, program_of
-from fairlane.pattern.verdict import neighbour_bytes, unit_rows
+from fairlane.pattern import (
+    Pattern,
+    Traffic,
+    analyse,
+    communities,
+    evidence,
+    grids,
+    judge,
+    neighbour_bytes,
+    observe,
+    program_of,
+    unit_rows,
+)
 from fairlane.scenario.models import Job
 
 TRACES = Path(__file__).parents[1] / "data" / "traces"

@@ -15,12 +15,11 @@ from matplotlib.patches import Rectangle
 
 import fairlane
 from fairlane.cli.main import execute
-from fairlane.colours import THEMES
 from fairlane.errors import ResultsError
 from fairlane.views.drawing import draw_into
 from fairlane.views.drawing.runs import figure_of, interference, slowdown
 from fairlane.views.drawing.style import INK, darken, styled
-from fairlane.views.style import Look
+from fairlane.views.style import THEMES, Look
 from made_runs import make_run
 from pictures import assert_drawn, assert_texts_fit
 from report_runs import simulated

@@ -11,7 +11,7 @@ import pytest
 from counters import FEW, made_up, two_kinds
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
-from fairlane.models.base import REGRESSORS, estimator, freeze, one_thread
+from fairlane.models import REGRESSORS, estimator, freeze, one_thread
 from fairlane.models.validation import grouped_quantile
 from fairlane.predict.clusters import local
 from fairlane.predict.hyperparameters import Given, fitted, tuned
@@ -25,7 +25,7 @@ pytest.importorskip("sklearn")
 
 @pytest.fixture(autouse=True)
 def few_trees_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr("fairlane.models.base.TREES", 12)
+    monkeypatch.setattr("fairlane.models.TREES", 12)
     with one_thread():
         yield
 
@@ -90,7 +90,7 @@ def test_what_a_run_is_predicted_knows_neither_its_time_nor_the_counters_of_its_
 
 
 def test_sparse_stalls_under_a_background_are_found_by_the_sparse_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlane.models.base.TREES", 60)
+    monkeypatch.setattr("fairlane.models.TREES", 60)
     found = compare(table_of(made_up(30, 12)), folds=3, models=("gbm",), transductive=False)
     mse = {row["parts"]: row["mse_over_variance"] for row in found.table.iter_rows(named=True)}
     assert mse["sparse"] < 0.7 * mse["base"] < mse["low-rank"]

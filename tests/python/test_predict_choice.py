@@ -11,7 +11,7 @@ import pytest
 from counters import FEW, made_up
 from fairlane import ScenarioError
 from fairlane.cli.main import execute
-from fairlane.models.base import one_thread
+from fairlane.models import one_thread
 from fairlane.predict.hyperparameters import INNER_FOLDS
 from fairlane.predict.model import Predictor, fit
 from fairlane.predict.table import CounterTable
@@ -23,7 +23,7 @@ FOLDS = 3
 
 @pytest.fixture(autouse=True)
 def few_trees_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr("fairlane.models.base.TREES", 8)
+    monkeypatch.setattr("fairlane.models.TREES", 8)
     with one_thread():
         yield
 

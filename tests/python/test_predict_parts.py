@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from counters import run_of
 from fairlane.errors import ScenarioError
-from fairlane.models.base import one_thread
+from fairlane.models import one_thread
 from fairlane.predict.clusters import Clusters, Shape, distances, shapes
 from fairlane.predict.parts import Parts, Scale, pursue, split
 

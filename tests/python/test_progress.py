@@ -18,7 +18,7 @@ from fairlane import progress
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.progress import layout
-from fairlane.progress.build import build
+from fairlane.progress.layout import build
 from marking import marks, python, snapshot
 from pages import ROOT
 from possible import fortran, no_compiler

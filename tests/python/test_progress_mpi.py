@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlane.progress.build import build
+from fairlane.progress.layout import build
 from marking import marks, surroundings
 from possible import fortran, no_compiler, no_mpi
 from waiting import HANG_S, wait_for

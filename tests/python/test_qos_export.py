@@ -14,11 +14,10 @@ from fairlane import Scenario
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.fabric.reader import read_wiring
-from fairlane.opensm.export import Exported, export
+from fairlane.opensm.export import Exported, export, qos_table
 from fairlane.opensm.nodes import hosts_of_groups
 from fairlane.opensm.options import read_options, write_options
 from fairlane.opensm.policy import read_policy, write_policy
-from fairlane.opensm.scenario_qos import qos_table
 from fairlane.opensm.settings import Settings
 
 DATA = Path(__file__).parents[1] / "data" / "fabrics"

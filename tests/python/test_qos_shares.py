@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from fairlane import Fabric, Scenario, Simulation
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
-from fairlane.opensm.export import Exported, export
+from fairlane.opensm.export import Exported, export, qos_table
 from fairlane.opensm.options import read_options
-from fairlane.opensm.scenario_qos import qos_table
 from fairlane.opensm.settings import shares_of_priority, shares_of_tables
 
 PACKET = 4096 + 26

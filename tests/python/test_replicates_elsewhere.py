@@ -7,8 +7,8 @@ import pytest
 
 from fairlane import ScenarioError
 from fairlane.reproduce import Reproduction, check_replicates, conclude, plan
-from fairlane.reproduce.earlier import known
 from fairlane.reproduce.running import stored_as
+from fairlane.reproduce.storing import known
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.store import Store
 from pictures import assert_drawn

@@ -17,8 +17,7 @@ from fairlane.fabric.identities import endpoint_lids, endpoints_of
 from fairlane.fabric.reader import read_wiring
 from fairlane.fabric.view import Fabric
 from fairlane.fabric.wiring import Cable, Wiring
-from fairlane.opensm.check import simulated
-from fairlane.opensm.check.checking import compare_shares
+from fairlane.opensm.check import compare_shares, simulated
 from fairlane.opensm.check.layout import GENERATED, layout_of
 from fairlane.opensm.check.paths import Read, compare_paths, compare_routes, for_subnet, members
 from fairlane.opensm.check.ports import Compared, compare_ports

@@ -14,7 +14,8 @@ import tomlkit
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.fabric.reader import read_wiring
-from fairlane.opensm.check import check, checking
+from fairlane.opensm import check as checking
+from fairlane.opensm.check import check
 from possible import no_subnet
 from simulated_subnets import TREES, exported, scenario
 from waiting import wait_for

@@ -68,7 +68,7 @@ def reproduced(claims: list[str], studies: Mapping[str, Mapping[str, Any]], fold
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Small:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fairlane.models.base.TREES", 3)
+        patch.setattr("fairlane.models.TREES", 3)
         asked = {"runs": {"set": {"seeds": list(GROUPS)}}}
         found = reproduced(["smith.prediction"], asked, tmp_path_factory.mktemp("smith"))
     assert not found.found.failed
@@ -88,7 +88,7 @@ def others(tmp_path_factory: pytest.TempPathFactory) -> Small:
     }
     claims = ["smith.variability", "smith.prediction", "smith.local-models"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fairlane.models.base.TREES", 3)
+        patch.setattr("fairlane.models.TREES", 3)
         found = reproduced(claims, studies, tmp_path_factory.mktemp("others"))
     assert not found.found.failed
     return found

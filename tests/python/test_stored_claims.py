@@ -13,11 +13,11 @@ import pytest
 from scipy import stats
 
 from fairlane.reproduce import plan
-from fairlane.reproduce.earlier import known
 from fairlane.reproduce.judging import judged
 from fairlane.reproduce.output import verdict_page
 from fairlane.reproduce.replicating import nothing, repeat
 from fairlane.reproduce.running import Outcome
+from fairlane.reproduce.storing import known
 from fairlane.reproduce.verdicts import ClaimVerdict, Verdict
 from fairlane.study.sql import Database
 from fairlane.wording import plural

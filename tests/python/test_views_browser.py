@@ -10,7 +10,7 @@ import pytest
 
 from browsers import Browser
 from fairlane.report import write_report
-from fairlane.views.files import write
+from fairlane.views.kinds import write
 from possible import no_browser
 from report_kinds import EXAMPLES
 from report_runs import EVIL

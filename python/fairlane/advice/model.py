@@ -24,7 +24,7 @@ from pydantic import model_validator
 from fairlane.advice.features import COLUMNS, FEATURES, RENAMED, described
 from fairlane.errors import Problem, ScenarioError, require
 from fairlane.inputs.problems import Problems
-from fairlane.models.base import FittedModel, Floats, Integers, TreeSum, freeze, one_thread, read_table
+from fairlane.models import FittedModel, Floats, Integers, TreeSum, freeze, one_thread, read_table
 from fairlane.models.validation import Bools, ErrorMetrics, assign_folds, conformal_quantile, cross_validate
 
 COVERAGE = 0.8

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from fairlane.agent.config import AgentConfig
     from fairlane.agent.control import Period, Steered
     from fairlane.agent.decision import Candidate, Decision, Prediction, decide
-    from fairlane.agent.events import Event, Listener, notify
-    from fairlane.agent.jobs import Setting
+    from fairlane.agent.jobs import Event, Listener, Setting, notify
     from fairlane.agent.journal import Entry, Journal, Status, status_of, steps_of
     from fairlane.agent.progress import Progress, Snapshot, gained, read
     from fairlane.agent.system import AgentError, BackendError
@@ -70,9 +69,9 @@ _HOME = {
     "Status": "fairlane.agent.journal",
     "status_of": "fairlane.agent.journal",
     "steps_of": "fairlane.agent.journal",
-    "Event": "fairlane.agent.events",
-    "Listener": "fairlane.agent.events",
-    "notify": "fairlane.agent.events",
+    "Event": "fairlane.agent.jobs",
+    "Listener": "fairlane.agent.jobs",
+    "notify": "fairlane.agent.jobs",
     "Period": "fairlane.agent.control",
     "Steered": "fairlane.agent.control",
     "Progress": "fairlane.agent.progress",

@@ -12,8 +12,7 @@ from typing_extensions import override
 
 from fairlane.agent.config import AgentConfig
 from fairlane.agent.decision import WINDOW_S, Candidate, Decision, Prediction, decide, wait_s
-from fairlane.agent.events import Event
-from fairlane.agent.jobs import Setting, Settings, levels_of, ordered
+from fairlane.agent.jobs import Event, Setting, Settings, levels_of, ordered
 from fairlane.agent.journal import Journal
 from fairlane.agent.system import BackendError
 from fairlane.agent.twin import Twin, TwinJob

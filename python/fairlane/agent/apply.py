@@ -18,8 +18,7 @@ from pydantic import Field, PrivateAttr, model_validator
 
 from fairlane.agent.backends import BackendField, Surroundings
 from fairlane.agent.jobs import Setting, Settings, levels_of, ordered
-from fairlane.agent.paths import FilePath
-from fairlane.agent.system import AgentError, BackendError
+from fairlane.agent.system import AgentError, BackendError, FilePath
 from fairlane.errors import Problem, ScenarioError, nearest
 from fairlane.inputs.files import read_text, replacing
 from fairlane.inputs.problems import Problems

@@ -10,8 +10,8 @@ import tomlkit
 from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 
 from fairlane.agent.backends import BackendField, DryRun
-from fairlane.agent.paths import FilePath
 from fairlane.agent.progress import SSH
+from fairlane.agent.system import FilePath
 from fairlane.controller import CONTROLLERS
 from fairlane.controller.base import Controller
 from fairlane.errors import Problem, ScenarioError

@@ -16,17 +16,14 @@ import numpy
 from typing_extensions import override
 
 from fairlane.agent.config import AgentConfig
-from fairlane.agent.events import Event
-from fairlane.agent.jobs import NEUTRAL, Setting, Settings, levels_of, ordered
+from fairlane.agent.jobs import NEUTRAL, Event, Setting, Settings, levels_of, ordered
 from fairlane.agent.journal import Journal
 from fairlane.agent.processes import Unit, units_of
 from fairlane.agent.progress import Progress, Snapshot, read
 from fairlane.agent.system import AgentError, BackendError
 from fairlane.agent.watch import Plan, Watch
-from fairlane.controller.base import JobWork, Work, problems_of
+from fairlane.controller.base import JobWork, Positions, Steering, Work, problems_of
 from fairlane.controller.base import Settings as Chosen
-from fairlane.controller.positions import Positions
-from fairlane.controller.steering import Steering
 from fairlane.core.tables import PS
 from fairlane.errors import Problem, ScenarioError
 

@@ -1,4 +1,4 @@
-"""Programs and sockets as the agent uses them, and what goes wrong outside of it: in Slurm, OpenSM, the kernel.
+"""Programs, paths and sockets as the agent uses them, and what goes wrong outside of it: in Slurm, OpenSM, the kernel.
 
 Over a socket in the file system a client sends one line and gets one line back. Only its owner, or a group too, may
 write to it; there is no network port.
@@ -13,10 +13,31 @@ import subprocess
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from fairlane.errors import FairlaneError
+from pydantic import AfterValidator
+
+from fairlane.errors import FairlaneError, Problem, ScenarioError
+from fairlane.inputs.document import Document, current_document
 from fairlane.signals import HANG_S
+
+
+def _in_folder(path: Path) -> Path:
+    return current_document.get().folder / path
+
+
+FilePath = Annotated[Path, AfterValidator(_in_folder)]
+"""A model's field that holds a path."""
+
+
+def journal_of(file: Path) -> Path:
+    """The journal that agent.toml names. The rest of the file is not read, which takes seconds less than all of it."""
+    document = Document.read(file)
+    path = document.data.get("journal")
+    if not isinstance(path, str):
+        message = "missing" if path is None else "is not a path"
+        raise ScenarioError(document.locate(Problem("journal", message, path, "a path"), ("journal",)))
+    return document.folder / path
 
 
 class AgentError(FairlaneError):

@@ -16,9 +16,18 @@ from fairlane.analysis.delays import (
     table_one,
     wait_delays,
 )
-from fairlane.analysis.links import FLIT_BYTES, FlitsAgainstWaits, Trend, flits_against_waits, link_flits, roots
+from fairlane.analysis.links import (
+    FLIT_BYTES,
+    FlitsAgainstWaits,
+    Trend,
+    by_link,
+    delayers,
+    flits_against_waits,
+    link_flits,
+    message_packets,
+    roots,
+)
 from fairlane.analysis.neighbours import groups_spanned, neighbour_types
-from fairlane.analysis.packets import by_link, delayers, message_packets
 from fairlane.analysis.record import Record, Span, View, extremes, rounds, spans
 from fairlane.analysis.result import Analysis, Stretch, breakdown, calls, dominant_share, spread
 from fairlane.analysis.walk import Walk, walk

@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from fairlane.analysis.delays import with_parts
-from fairlane.analysis.packets import by_link, delayers, message_packets
+from fairlane.analysis.links import by_link, delayers, message_packets
 from fairlane.analysis.record import Record
 from fairlane.errors import ResultsError
 

@@ -14,7 +14,7 @@ from fairlane.cli.command import Answer, out_option
 from fairlane.cli.options import AllowCode, Assignments, Resume, Workers, refused
 from fairlane.inputs.files import write_text
 from fairlane.views.advice import view
-from fairlane.views.files import write
+from fairlane.views.kinds import write
 from fairlane.views.neighbours import view as neighbours_view
 from fairlane.views.prediction import learned
 

@@ -24,8 +24,7 @@ from fairlane.tasks.executor import Executor, simulating
 from fairlane.tasks.pools import open_pool
 from fairlane.tasks.store import Store
 from fairlane.testbed.file import TestbedFile
-from fairlane.views.files import write
-from fairlane.views.kinds import write_pictures
+from fairlane.views.kinds import write, write_pictures
 from fairlane.wording import plural
 
 Folder = Annotated[Path, Argument(metavar="DIR", help="Folder of the campaign.")]

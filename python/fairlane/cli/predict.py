@@ -11,7 +11,7 @@ from typer import Argument, Option
 
 from fairlane.cli.command import Answer, Quiet, out_option, write_table
 from fairlane.cli.options import RandomSeed, folder_of, one_of, refused, report
-from fairlane.models.base import REGRESSORS, RegressorName
+from fairlane.models import REGRESSORS, RegressorName
 from fairlane.predict.clusters import local as compare_local
 from fairlane.predict.hyperparameters import HYPERPARAMETERS, INNER_FOLDS, Named
 from fairlane.predict.model import Predictor
@@ -25,8 +25,7 @@ from fairlane.scheduler.slowdown.pairs import pair_errors, predict_held_out, pre
 from fairlane.tasks.executor import simulating
 from fairlane.tasks.pools import Threads
 from fairlane.views import prediction as views
-from fairlane.views.files import write
-from fairlane.views.kinds import write_pictures
+from fairlane.views.kinds import write, write_pictures
 from fairlane.views.model import View
 from fairlane.views.slowdown import pairs_view
 from fairlane.wording import plural

@@ -19,10 +19,10 @@ from fairlane.inputs.files import write_text
 from fairlane.opensm.check import ENGINES, PAIRS, check_lanes, find_programs
 from fairlane.opensm.check import check as check_subnet
 from fairlane.opensm.export import export as opensm_files
+from fairlane.opensm.export import qos_table, share_notes
 from fairlane.opensm.nodes import hosts_of_groups
 from fairlane.opensm.options import read_options
 from fairlane.opensm.policy import Policy, read_policy
-from fairlane.opensm.scenario_qos import qos_table, share_notes
 from fairlane.results.run import SCENARIO, file_of_run
 from fairlane.scenario import Resolved
 from fairlane.scenario.levels import MAX_LEVELS

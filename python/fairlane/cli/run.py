@@ -32,7 +32,7 @@ from fairlane.scenario.estimate import free_cores
 from fairlane.views import lines
 from fairlane.views.control import period_row
 from fairlane.views.control import view as control_view
-from fairlane.views.files import write
+from fairlane.views.kinds import write
 from fairlane.views.model import View
 from fairlane.views.run import view
 from fairlane.wording import percent, plural

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from typer import Argument, Option
 
 from fairlane import Scenario, required_virtual_lanes
+from fairlane.agent.config import agent_starter, write_starters
 from fairlane.cli.command import Answer, Seed, out_option
 from fairlane.cli.options import AllowCode, Assignments, ScenarioFile, refused, report, report_renamed
 from fairlane.fabric.graph import Rails
@@ -21,8 +22,11 @@ from fairlane.placement import measure
 from fairlane.placement.metrics import switches_at
 from fairlane.scenario.starter import Choice, starter
 from fairlane.slurm import compress, expand, slurm_names
+from fairlane.study.measured import plan_of
+from fairlane.study.running import cost_of
+from fairlane.study.study import Study
 from fairlane.views import lines as views
-from fairlane.views.files import write
+from fairlane.views.kinds import write
 
 
 def init(
@@ -71,8 +75,6 @@ def init(
     Each job has the hosts that it has now and a starter workload, which is a placeholder: fairlane check, run, and then
     replace it by what the job sends. For example: fairlane init cluster.ibnetdiscover jobs --exclude 'login*'
     """
-    from fairlane.agent.config import agent_starter, write_starters
-
     beside = out.with_name(f"{out.stem}.fabric.json")
     kept = beside.resolve() == fabric.resolve()
     for option, file in (("--out", out), ("--out", None if kept else beside), ("--agent", agent)):
@@ -162,10 +164,6 @@ def check(
 
 def _check_study(file: Path, assignments: list[str] | None, seed: int | None, *, allow_code: bool) -> Answer:
     """Read a study, try every scenario and treatment, and report what it takes. Nothing is simulated."""
-    from fairlane.study.measured import plan_of
-    from fairlane.study.running import cost_of
-    from fairlane.study.study import Study
-
     changes = [] if seed is None else [f"seeds=[{seed}]"]
     with listing() as code, used() as plugins:
         loaded = Study.load(file, set=[*(assignments or ()), *changes], allow_code=allow_code)

@@ -20,17 +20,15 @@ from fairlane.inputs import code
 from fairlane.placement import PlacementPolicy
 from fairlane.results.schedule import ScheduleResults
 from fairlane.scenario.estimate import machine_cores
-from fairlane.scheduler.compare import AWARE, BLIND, CONTIGUOUS, Comparison, compare_allocators, results_of
+from fairlane.scheduler.compare import AWARE, BLIND, CONTIGUOUS, Comparison, Machine, compare_allocators, results_of
 from fairlane.scheduler.log import LoggedJob, PatternMix, read_log
-from fairlane.scheduler.machine import Machine
 from fairlane.scheduler.slowdown.forecast import verify as verified
 from fairlane.scheduler.slowdown.model import fit_model, load_model
 from fairlane.slurm import slurm_names
 from fairlane.tasks.executor import simulating
 from fairlane.tasks.pools import Threads
 from fairlane.tasks.store import Store
-from fairlane.views.files import FORMATS, write
-from fairlane.views.kinds import view_of
+from fairlane.views.kinds import FORMATS, view_of, write
 from fairlane.views.model import View
 from fairlane.views.slowdown import claim_of, model_view
 

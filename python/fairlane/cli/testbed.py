@@ -9,6 +9,8 @@ from fairlane.cli.command import Answer, out_option
 from fairlane.cli.options import Assignments, report
 from fairlane.signals import exit_on_sigterm
 from fairlane.testbed import machine
+from fairlane.testbed.experiment import experiment
+from fairlane.testbed.file import TestbedFile
 
 
 def run(
@@ -25,9 +27,7 @@ def run(
     The network consists of network namespaces with shaped links; it needs root, iproute2 and Open MPI. The host model
     is fitted on isolated runs only. Nothing outside its namespaces is touched, and they are removed at the end.
     """
-    from fairlane.testbed.experiment import experiment
-    from fairlane.testbed.file import TestbedFile
-    from fairlane.views.files import write
+    from fairlane.views.kinds import write
     from fairlane.views.testbed import view
 
     loaded = TestbedFile.load(file, set=assignments or ())

@@ -12,8 +12,8 @@ from fairlane.inputs.code import allow_code
 from fairlane.inputs.problems import refusing
 from fairlane.pattern import Pattern, analyse, program_of
 from fairlane.scenario.models import Job
-from fairlane.views.files import write
-from fairlane.views.trace import trace_view
+from fairlane.views.kinds import write
+from fairlane.views.pattern import trace_view
 from fairlane.wording import plural
 from fairlane.workload.trace import read_trace
 

@@ -3,13 +3,26 @@
 A controller gets ``Work``, measurements that are available on a real system, and returns ``Settings``: service levels
 of ranks and weights of service levels. It sees neither the network nor the baseline run. A controller with a model of
 the system makes it of the scenario that ``prepare`` gets before the first period.
+
+Progress of processes, with the position within an iteration: from counts of marks and times of the last ones.
+
+A mark says that an iteration is complete. Between two marks the position is estimated: an iteration takes as long as
+those between the last marks of two readings, and the position stays below the next mark until it comes. Differences of
+positions have no noise of an integer count, and add up to the iterations completed.
+
+Steering: which settings hold in a period, and what the controller learns of it, simulated or real.
+
+A controller is asked with the measurements of jobs that were present throughout a period with the settings that it
+gave for them. Simulations (``loop``) and the agent (``fairlane.agent``) both go through here.
 """
 
 from abc import abstractmethod
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
+import numpy
+from numpy.typing import NDArray
 from pydantic import ConfigDict, Field, PrivateAttr
 
 from fairlane.errors import Problem
@@ -18,6 +31,7 @@ from fairlane.units import Duration
 
 if TYPE_CHECKING:
     from fairlane.scenario import Scenario
+
 
 WHOLE = 0.99
 """Share of a period for which a job must run to count as running throughout: simulations end slightly late."""
@@ -228,3 +242,70 @@ class Controller(Named):
     def accepted(self) -> bool:
         """Whether it adopted a new configuration after the last measurements."""
         return self._accepted
+
+
+Numbers = NDArray[numpy.float64]
+
+
+@dataclass(frozen=True)
+class Positions:
+    """The positions of some processes when their counts were read."""
+
+    marks: Numbers
+    """Iterations completed."""
+    marked: Numbers
+    """Time of the last mark; before the first, when counting began."""
+    pace: Numbers
+    """Time per iteration between the last marks that were read; not a number until it is known."""
+    at: Numbers
+    """Iterations completed, with the estimated part of the current one."""
+
+    @classmethod
+    def begin(cls, marks: Numbers, since: Numbers) -> Self:
+        """Positions of processes that have made their last mark, or begun, at ``since``."""
+        return cls(numpy.floor(marks), since, numpy.full(len(marks), numpy.nan), marks)
+
+    def then(self, marks: Numbers, marked: Numbers, now: Numbers) -> Self:
+        """The positions at a later reading, ``now``.
+
+        ``marks`` are iterations completed, with the part of the current one where a program reports it; ``marked``
+        counts where another iteration is complete.
+        """
+        whole = numpy.floor(marks)
+        more = whole > self.marks
+        last = numpy.where(more, marked, self.marked)
+        pace = self.pace.copy()
+        pace[more] = (last - self.marked)[more] / (whole - self.marks)[more]
+        part = numpy.zeros(len(marks))
+        known = pace > 0
+        part[known] = numpy.clip((now - last)[known] / pace[known], 0, 1)
+        return type(self)(whole, last, pace, numpy.maximum.reduce([whole + part, marks, self.at]))
+
+
+class Steering:
+    """A controller, period by period: ``begin``, then ``end`` with what was measured.
+
+    Args:
+        controller: Decides.
+        jobs: The number of ranks of each job that is present before the first period.
+    """
+
+    def __init__(self, controller: Controller, jobs: Mapping[str, int]) -> None:
+        self.controller = controller
+        self._settings = controller.start(jobs)
+        self._known: Collection[str] = jobs.keys()
+        self._others = False
+
+    def begin(self, present: Mapping[str, int]) -> Settings:
+        """The settings of the period that begins with these jobs, each with its number of ranks."""
+        self._others = bool(present.keys() - self._known)
+        return self.controller.rearrange(present) if self._others else self._settings
+
+    def end(self, work: Work) -> bool:
+        """Lets the controller learn of the period; whether it has adopted a new configuration."""
+        seen = work.throughout()
+        # Its settings were not in force if other jobs were present for a while: they have not been tried yet.
+        if not seen.jobs or (self._others and seen.jobs.keys() == self._known):
+            return False
+        self._settings, self._known = self.controller.observe(seen), seen.jobs.keys()
+        return self.controller.accepted

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import numpy
 from numpy.typing import NDArray
 
-from fairlane.controller.base import Controller, JobWork, Settings, Work, problems_of
-from fairlane.controller.positions import Positions
+from fairlane.controller.base import Controller, JobWork, Positions, Settings, Work, problems_of
+from fairlane.core.tables import Work as Measured
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.graph import columns
 from fairlane.inputs.problems import Problems
+from fairlane.results.milestones import milestones
 from fairlane.scenario import Resolved, ResolvedJob
 from fairlane.scenario.resolve import without_strategy
 from fairlane.simulation import Simulation
@@ -249,11 +250,8 @@ class Continuous:
 
     def milestones(self) -> dict[str, "Milestones"]:
         """Times of completed iterations of each job since the beginning of the first period."""
-        from fairlane.core.tables import Work
-        from fairlane.results.milestones import milestones
-
         jobs = self._simulation.scenario.jobs
-        reached = milestones(Work.of(self._simulation.engine), [job.start for job in jobs])
+        reached = milestones(Measured.of(self._simulation.engine), [job.start for job in jobs])
         return {job.name: reached[number] for number, job in enumerate(jobs)}
 
     def fork(self) -> "Continuous":

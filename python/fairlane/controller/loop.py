@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from fairlane.controller.base import Controller, JobWork, Settings, Work
+from fairlane.controller.base import Controller, JobWork, Settings, Steering, Work
 from fairlane.controller.episodes import VARIANTS, Episodes, endless, phases
 from fairlane.controller.fitting import Continuous, check_jobs, class_levels, fit, judged, unchanged
-from fairlane.controller.steering import Steering
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.problems import Problems, refusing, validated
 from fairlane.scenario.checks import late

@@ -15,8 +15,11 @@ from fairlane.doctor.installation import Check, Status
 from fairlane.errors import FairlaneError, ResultsError
 from fairlane.opensm.check import simulated as subnet
 from fairlane.results.manifest import Examined, examine
+from fairlane.results.run import load_run
+from fairlane.scenario.estimate import free_cores, machine_cores, machine_memory
 from fairlane.testbed import machine as testbed
 from fairlane.wording import data_size, plural
+from fairlane.workload.trace import otf2_library
 
 LITTLE_MEMORY = 1 << 30
 """Bytes of memory with which large fabrics and figures of studies are not possible."""
@@ -34,8 +37,6 @@ def machine_checks() -> Iterator[Check]:
 
 def cores() -> Check:
     """The cores that a run may use."""
-    from fairlane.scenario.estimate import free_cores, machine_cores
-
     usable, present, free = machine_cores(), os.cpu_count() or 1, free_cores()
     limit = f" of {present} (affinity or control group)" if usable < present else ""
     load = f"; {free} free by the load average" if free < usable else ""
@@ -45,8 +46,6 @@ def cores() -> Check:
 
 def memory() -> Check:
     """The memory that a run may use, by the machine, resource limits and control groups."""
-    from fairlane.scenario.estimate import machine_memory
-
     usable, available = machine_memory(), _available()
     data = {"usable": usable, "available": available}
     least = usable if available is None else min(usable, available)
@@ -180,8 +179,6 @@ def simulated_umad() -> Check:
 
 def otf2() -> Check:
     """The C library of OTF2, which the package ``otf2`` brings."""
-    from fairlane.workload.trace import otf2_library
-
     commands = "trace, and scenarios with traces in OTF2"
     library = otf2_library()
     if library is None:
@@ -261,8 +258,6 @@ def _checks(folder: Path, examined: Examined) -> Iterator[Check]:
 
 
 def _readable(folder: Path) -> Check:
-    from fairlane.results.run import load_run
-
     try:
         meta = load_run(folder).meta
     except ResultsError as error:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
+from fairlane.slurm import shortened
 from fairlane.wording import bit_rate, plural, some
 
 STALLED = 0.05
@@ -148,8 +149,6 @@ def mixed_speeds(job: str, hosts: Sequence[int], bandwidths: NDArray[Any], names
 
     ``bandwidths`` are those of all hosts of the fabric, bits per second.
     """
-    from fairlane.slurm import shortened
-
     used = sorted(set(hosts))
     rates = Counter(int(bandwidths[host]) for host in used)
     if len(rates) < 2:

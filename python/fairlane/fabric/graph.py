@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fairlane.core import bridge
 from fairlane.errors import Problem
+from fairlane.inputs.hosts import host_numbers, read_hosts
 from fairlane.inputs.problems import Problems, refusing
 from fairlane.slurm import shortened
 from fairlane.wording import plural
@@ -120,8 +121,6 @@ class Graph:
 
         Raises ``ScenarioError`` for hosts that the fabric does not have.
         """
-        from fairlane.inputs.hosts import host_numbers, read_hosts
-
         with refusing("hosts"):
             return host_numbers(read_hosts(hosts), self.host_names)
 

@@ -1,9 +1,8 @@
 """QoS settings in the form of OpenSM, InfiniBand's subnet manager: written from scenarios and read into them."""
 
-from fairlane.opensm.export import Exported, export
+from fairlane.opensm.export import Exported, export, qos_table, share_notes
 from fairlane.opensm.options import read_options
 from fairlane.opensm.policy import Policy, read_policy
-from fairlane.opensm.scenario_qos import qos_table, share_notes
 from fairlane.opensm.settings import Settings
 
 __all__ = [

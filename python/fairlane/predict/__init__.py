@@ -4,7 +4,7 @@
 ``model.fit`` makes a model to keep.
 """
 
-from fairlane.models.base import REGRESSORS
+from fairlane.models import REGRESSORS
 from fairlane.predict.clusters import Clusters, Shape, distances, local, shapes
 from fairlane.predict.hyperparameters import HYPERPARAMETERS
 from fairlane.predict.model import Predictor, fit

@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 
 from fairlane.errors import Problem, ScenarioError, require
 from fairlane.inputs.problems import Problems
-from fairlane.models.base import COUNTERS, Dims, Floats, Integers, Part, RegressorName, one_thread
+from fairlane.models import COUNTERS, Dims, Floats, Integers, Part, RegressorName, one_thread
 from fairlane.models.validation import Bools, cross_validate
 from fairlane.predict.hyperparameters import Hyperparameters, fitted
 from fairlane.predict.parts import Parts, PartsName, Scale

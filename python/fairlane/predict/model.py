@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from fairlane.errors import Problem, ScenarioError, require
 from fairlane.inputs.problems import Problems
-from fairlane.models.base import (
+from fairlane.models import (
     COUNTERS,
     Dims,
     FittedModel,

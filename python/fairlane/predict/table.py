@@ -24,7 +24,7 @@ import polars as pl
 from fairlane.counters.base import COUNTERS
 from fairlane.counters.sysfs import COUNTERS_OF_FILES
 from fairlane.errors import Problem, ScenarioError
-from fairlane.models.base import Floats, Integers, read_table
+from fairlane.models import Floats, Integers, read_table
 from fairlane.models.validation import Bools
 
 RUNS = ("job_id", "jobid", "JobId")

@@ -20,7 +20,7 @@ import polars as pl
 from pydantic import Field
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.models.base import REGRESSORS, Floats, Integers, Part, RegressorName, one_thread
+from fairlane.models import REGRESSORS, Floats, Integers, Part, RegressorName, one_thread
 from fairlane.models.validation import Bools, assign_folds, corrected_interval, cross_validate
 from fairlane.predict.hyperparameters import INNER_FOLDS, TUNED, Hyperparameters, fitted
 from fairlane.predict.parts import PARTS, Parts, PartsName

@@ -15,7 +15,6 @@ from pathlib import Path
 from fairlane.controller import CONTROLLERS
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.problems import refusing
-from fairlane.reproduce.earlier import known
 from fairlane.reproduce.folder import Folder
 from fairlane.reproduce.judging import Judged
 from fairlane.reproduce.output import Reproduction, store
@@ -23,6 +22,7 @@ from fairlane.reproduce.planning import PAPERS, Options, Plan, check_outputs, pl
 from fairlane.reproduce.replicating import judge, nothing, repeat
 from fairlane.reproduce.reseeding import MOST_REPLICATES
 from fairlane.reproduce.running import perform, stored_as
+from fairlane.reproduce.storing import known
 from fairlane.reproduce.verdicts import Verdict
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.pools import open_pool

@@ -18,6 +18,7 @@ from pydantic_core import from_json
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.problems import Problems
 from fairlane.inputs.table import Table
+from fairlane.views.vegalite import problems_of
 
 BAND = re.compile(r"(?P<operator>[<>]=?|=)\s*(?P<bound>[\w.+-]+)|\[\s*(?P<low>[\w.+-]+)\s*,\s*(?P<high>[\w.+-]+)\s*\]")
 """A comparison with a number or a column of the query, or an interval of two."""
@@ -314,8 +315,6 @@ class Chart(Table):
     @field_validator("spec")
     @classmethod
     def _checked(cls, given: dict[str, Any]) -> dict[str, Any]:
-        from fairlane.views.vegalite import problems_of
-
         if problems := problems_of(given):
             raise Problems(*problems)
         return given

@@ -10,14 +10,13 @@ import polars as pl
 
 from fairlane.errors import Problem
 from fairlane.inputs.problems import refusing
-from fairlane.reproduce.earlier import CLAUSES, COLUMNS, VARIANT
 from fairlane.reproduce.figures import figures_of
 from fairlane.reproduce.folder import Derived, Text, file_name
 from fairlane.reproduce.judging import Finding, Judged
 from fairlane.reproduce.planning import Plan
 from fairlane.reproduce.replicating import Replication
 from fairlane.reproduce.running import Done, Outcome, made
-from fairlane.reproduce.storing import band_of, meta_of, numbers, spread_of
+from fairlane.reproduce.storing import CLAUSES, COLUMNS, VARIANT, band_of, meta_of, numbers, spread_of
 from fairlane.reproduce.verdicts import ClaimVerdict, ClauseVerdict, Measured, Verdict
 from fairlane.results.manifest import unseal
 from fairlane.results.notes import by_name, sentence

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from fairlane.errors import ScenarioError
-from fairlane.reproduce.earlier import Known
 from fairlane.reproduce.folder import Claim
 from fairlane.reproduce.judging import Judged, judged
 from fairlane.reproduce.planning import Plan, plan_of
 from fairlane.reproduce.running import Done, Outcome, perform
+from fairlane.reproduce.storing import Known
 from fairlane.reproduce.verdicts import ClaimVerdict, joined, over_replicates
 from fairlane.tasks.closure import sources
 from fairlane.tasks.executor import Executor

@@ -33,6 +33,7 @@ from fairlane.tasks.pools import open_pool
 from fairlane.tasks.progress import TaskProgress
 from fairlane.tasks.store import Store
 from fairlane.views.kinds import view_of, write_pictures
+from fairlane.views.robustness import papers
 from fairlane.wording import percent, plural, seconds
 
 PAGE, PICTURE = "robustness.md", "robustness"
@@ -276,8 +277,6 @@ def read_clauses(folder: Path) -> pl.DataFrame:
 
 def combine(folders: Sequence[Path], out: Path) -> pl.DataFrame:
     """Draws the maps of several papers as one figure, and returns their clauses, which are stored next to it."""
-    from fairlane.views.robustness import papers
-
     together = pl.concat(map(read_clauses, folders), how="diagonal_relaxed")
     out.mkdir(parents=True, exist_ok=True)
     _write(together, out / CLAUSES)

@@ -56,8 +56,8 @@ class Nccl(Table):
             uneven = f"from {members[0]} to {members[-1]} ranks"
             return f"job {name!r} has {uneven} on its hosts: collectives of all ranks use rings, not nccl.algorithm"
         if self.algorithm == "nvls" and len(members) > 1:
-            words = f"{len(members)} hosts: allreduces between hosts use a ring or tree; nccl.algorithm = nvls is"
-            return f"job {name!r} has {words} for those within a host"
+            spread = f"{len(members)} hosts: allreduces between hosts use a ring or tree; nccl.algorithm = nvls is"
+            return f"job {name!r} has {spread} for those within a host"
         return None
 
     def spec(self) -> dict[str, Any]:

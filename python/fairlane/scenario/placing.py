@@ -16,6 +16,7 @@ from fairlane.fabric.view import Fabric
 from fairlane.inputs.hosts import host_numbers
 from fairlane.inputs.problems import Problems, under
 from fairlane.inputs.registry import blamed
+from fairlane.pattern import judge, observe, program_of
 from fairlane.placement import LIST, Communication, PlacementPolicy, Request, fill, hosts_needed
 from fairlane.placement.mapping import Linear, Slots, mapped
 from fairlane.scenario.checks import listed_twice
@@ -225,15 +226,11 @@ def _asked(
 
 def _communication(scenario: "ScenarioTables", job: ResolvedJob) -> Communication:
     """The job's communication pattern; its local unit is counted in hosts."""
-    from fairlane.pattern import judge
-
     verdict, _ = judge(_traffic(scenario, job))
     return Communication(verdict.kind, verdict.unit and hosts_needed(verdict.unit, job.ranks_per_host))
 
 
 def _traffic(scenario: "ScenarioTables", job: ResolvedJob) -> "Traffic":
-    from fairlane.pattern import observe, program_of
-
     return observe(program_of(job.table.source, job.ranks, scenario.seed, job.number))
 
 

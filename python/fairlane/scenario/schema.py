@@ -7,6 +7,7 @@ from fairlane.inputs.registry import Registry
 from fairlane.placement import entries as placements
 from fairlane.placement.mapping import MAPPINGS
 from fairlane.qos import STRATEGIES as QOS_STRATEGIES
+from fairlane.scenario.scenario import Scenario
 from fairlane.scenario.simulators import MODELS
 from fairlane.workload import WORKLOADS
 from fairlane.workload.destinations import PATTERNS
@@ -17,8 +18,6 @@ _OWN = {"type": "string", "pattern": r"\.py:[A-Za-z_]\w*$", "description": "one 
 
 def schema() -> dict[str, Any]:
     """JSON Schema, draft 2020-12, of a scenario's TOML."""
-    from fairlane.scenario.scenario import Scenario
-
     result = Scenario.model_json_schema(mode="validation")
     tables = result["$defs"]
     tables["Routing"] = _choice(tables["Routing"], "name", entries("routing"))

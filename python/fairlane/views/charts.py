@@ -14,8 +14,7 @@ import altair
 import polars as pl
 from altair import Undefined
 
-from fairlane.colours import LIGHT
-from fairlane.views.style import is_wide, steps
+from fairlane.views.style import LIGHT, is_wide, steps
 from fairlane.views.tables import INTERVAL, Column, Row
 from fairlane.wording import duration_unit, time_unit
 

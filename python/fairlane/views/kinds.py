@@ -2,6 +2,8 @@
 
 A new kind of results is a file here with a function ``view``, which makes a ``View`` of one or more results, and a line
 in ``KINDS``.
+
+A view in a file that a user has named: a picture of all its charts, or a page.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -201,8 +203,8 @@ def shown(view: "View", known: Collection[str], name: str | None = None) -> Any:
     """A picture of a view, of those ``known``, as a chart of Altair. Raises as ``draw``."""
     import altair
 
-    from fairlane.colours import LIGHT
     from fairlane.views.picture import figure
+    from fairlane.views.style import LIGHT
 
     pictures = _chosen(view, known, [name] if name else ()) or view.pictures
     if not pictures:
@@ -226,3 +228,23 @@ def _chosen(view: "View", known: Collection[str], names: Iterable[str]) -> dict[
 def nothing_in(name: str) -> Problem:
     """Report a figure that results lack the data for."""
     return Problem("figure", "there is nothing to show in it: the results lack its data", name)
+
+
+FORMATS = (".png", ".svg", ".pdf", ".html")
+
+
+def write(view: View, path: Path) -> Path:
+    """Writes a view, and returns the path. Raises ``ScenarioError`` if that is not possible."""
+    from fairlane.views.page import page
+    from fairlane.views.picture import picture
+
+    kind = path.suffix.lower().removeprefix(".")
+    if f".{kind}" not in FORMATS:
+        raise ScenarioError(Problem("--out", "unknown picture format", str(path), ", ".join(FORMATS)))
+    content = page(view).encode() if kind == "html" else picture(view, view.charts, Look(format=kind))  # type: ignore[arg-type]
+    try:
+        with replacing(path) as scratch:
+            scratch.write_bytes(content)
+    except OSError as error:
+        raise ScenarioError(Problem("", f"cannot be written: {error.strerror}", file=str(path))) from None
+    return path

@@ -11,10 +11,9 @@ import vl_convert
 from altair import SCHEMA_URL
 from pydantic_core import from_json, to_json
 
-from fairlane.colours import THEMES
 from fairlane.views.charts import PANEL
 from fairlane.views.model import Chart, View
-from fairlane.views.style import Look, config
+from fairlane.views.style import THEMES, Look, config
 
 AXIS = 64
 """Room for the axis of a panel, pixels."""

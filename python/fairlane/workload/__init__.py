@@ -13,12 +13,10 @@ from fairlane.inputs.registry import Registry
 from fairlane.units import Written
 from fairlane.workload.base import Workload
 from fairlane.workload.builder import JobScript, Rank
-from fairlane.workload.congestor import Congestor
-from fairlane.workload.grid import GriddedWorkload
+from fairlane.workload.congestor import Congestor, MultipleAllreduce, RandomRing, SlicedWorkload
+from fairlane.workload.grid import Comd, GriddedWorkload, Mg, Milc
 from fairlane.workload.imbalance import Growing, Imbalance, OneRank, Uniform
 from fairlane.workload.inference import Inference
-from fairlane.workload.lattices import Comd, Mg, Milc
-from fairlane.workload.multiple_allreduce import MultipleAllreduce
 from fairlane.workload.nccl_tests import NcclTests
 from fairlane.workload.one_sided import OneSidedCalls
 from fairlane.workload.open_loop import OpenLoop
@@ -33,8 +31,6 @@ from fairlane.workload.point_to_point import (
     RandomPairs,
 )
 from fairlane.workload.posted import AllPosted, RingAllgather
-from fairlane.workload.random_ring import RandomRing
-from fairlane.workload.slices import SlicedWorkload
 from fairlane.workload.stepped import Stepped
 from fairlane.workload.storage import Storage
 from fairlane.workload.sweeps import Kripke, Lu, Sweep3D

@@ -10,8 +10,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, ConfigDict
 from typing_extensions import override
 
-from fairlane.agent.backends.base import Backend, Surroundings
-from fairlane.agent.backends.dry_run import DryRun
+from fairlane.agent.backends.base import Backend, DryRun, Surroundings
 from fairlane.agent.backends.linux import Linux
 from fairlane.agent.backends.opensm import OpenSm
 from fairlane.agent.jobs import Setting

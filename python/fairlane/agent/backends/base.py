@@ -1,12 +1,19 @@
-"""The base of backends: what carries a service level of a job to the network."""
+"""The base of backends, which carry a service level of a job to the network, and the one that changes nothing."""
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
-from fairlane.agent.jobs import Setting, levels_of
+from pydantic import PrivateAttr
+from typing_extensions import override
+
+from fairlane.agent.jobs import Setting, levels_of, ordered
 from fairlane.agent.system import BackendError
+from fairlane.errors import ScenarioError
+from fairlane.inputs.files import parse_json, read_text, write_text
 from fairlane.inputs.registry import Named
 
 
@@ -81,3 +88,46 @@ def check_levels(settings: Sequence[Setting], in_force: Mapping[str, int]) -> No
         more = f", and {len(wrong) - 1} more hosts differ" if len(wrong) > 1 else ""
         shown = [str(levels.get(host, "none")) for levels in (wanted, in_force)]
         raise BackendError(f"host {host}: level {shown[0]} was written and {shown[1]} is in force{more}")
+
+
+class DryRun(Backend):
+    """Changes nothing: remembers in a file beside the journal which settings would be in force."""
+
+    for_connected: ClassVar[bool] = True
+    _file: Path = PrivateAttr(Path("agent.dry-run.json"))
+
+    def keep_in(self, file: Path) -> None:
+        """Sets the file that remembers the settings."""
+        self._file = file
+
+    @property
+    @override
+    def sets_weights(self) -> bool:
+        return True
+
+    @override
+    def save(self) -> str:
+        return json.dumps([setting.written() for setting in self._settings()])
+
+    @override
+    def write(self, settings: Sequence[Setting]) -> None:
+        try:
+            write_text(self._file, json.dumps([setting.written() for setting in settings]) + "\n")
+        except ScenarioError as error:
+            raise BackendError(str(error)) from None
+
+    @override
+    def in_force(self) -> dict[str, int]:
+        return levels_of(self._settings())
+
+    @override
+    def restore(self, saved: str) -> None:
+        self.write([Setting.read(record) for record in json.loads(saved)])
+
+    def _settings(self) -> tuple[Setting, ...]:
+        try:
+            return ordered(Setting.read(record) for record in parse_json(read_text(self._file)))
+        except FileNotFoundError:
+            return ()
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise BackendError(f"{self._file}: not the settings of a dry run: {error}; remove it") from None

@@ -26,8 +26,7 @@ from fairlane.agent.backends import opensm_files
 from fairlane.agent.backends.base import Backend, Surroundings
 from fairlane.agent.backends.opensm_files import check_conf, read_guids
 from fairlane.agent.jobs import Setting
-from fairlane.agent.paths import FilePath
-from fairlane.agent.system import BackendError, call
+from fairlane.agent.system import BackendError, FilePath, call
 from fairlane.errors import Problem, ScenarioError, nearest
 from fairlane.inputs.files import read_text, replacing
 from fairlane.inputs.problems import Problems

@@ -18,9 +18,7 @@ from pydantic import Field, PrivateAttr
 from typing_extensions import override
 
 from fairlane.controller.base import Controller, Settings, Work
-from fairlane.controller.digital_twin.contention import contention
-from fairlane.controller.digital_twin.plan import objective
-from fairlane.controller.digital_twin.search import Search, Trial
+from fairlane.controller.digital_twin.search import Search, Trial, contention, objective
 from fairlane.controller.digital_twin.twin import Twin
 from fairlane.errors import Problem, ScenarioError
 from fairlane.seeds import LARGEST_SEED

@@ -7,16 +7,145 @@ some job too much. They are accepted by late acceptance (E. K. Burke, Y. Bykov, 
 Research 258, 2017): if the objective is at least that of ``HISTORY`` changes ago. Half of the changes are guided by
 contention: a rank of a job that loses much against its isolated run gets more priority, or one that shares links with
 it gets less. While jobs lose against the default, half of the changes raise all ranks of one of them.
+
+Who delays whom, by rank: which ranks of the jobs send over the same links between switches, and how much.
+
+The traffic of each job is its communication matrix, and the links are those of the routing. With routing that chooses
+among several paths the links are those of one of them, so the result is a guess there.
+
+Plans of the controller ``digital_twin``: a priority for each rank, and the service levels that express it.
+
+Priorities are whole numbers around 0; the weight of a service level doubles from one priority to the next. Most
+priorities have several levels, over which their ranks are distributed, so that messages of ranks with the same priority
+do not block each other in one queue. That helps most jobs and harms others, so a plan can leave the ranks of a job that
+have priority 0 in the level that they have by default.
 """
 
 import random
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from math import log2
+from statistics import fmean
 
-from fairlane.controller.digital_twin.contention import Contention, Rank
-from fairlane.controller.digital_twin.plan import TOLERATED, Plan, clipped, objective
+import numpy
+from numpy.typing import NDArray
+
+from fairlane.controller.base import Settings
 from fairlane.controller.digital_twin.twin import Observation, Twin
+from fairlane.errors import FairlaneError
+from fairlane.fabric.view import Fabric
+from fairlane.pattern.traffic import observe, program_of
+from fairlane.scenario import Resolved, ResolvedJob
+
+Rank = tuple[str, int]
+"""A job's name and a rank."""
+Contention = Mapping[Rank, Mapping[Rank, float]]
+"""By rank the ranks with which it shares links, and for how much traffic; the mean rank of a job sends 1."""
+
+
+def contention(model: Resolved, seed: int) -> Contention:
+    """The ranks that share links; jobs whose traffic or routes cannot be determined have none."""
+    fabric = Fabric.build(model.tables["fabric"])
+    loads: dict[int, dict[Rank, float]] = defaultdict(lambda: defaultdict(float))
+    for job in model.jobs:
+        try:
+            _add(loads, fabric, job, _traffic(job, seed))
+        except FairlaneError:
+            continue
+    shared: dict[Rank, dict[Rank, float]] = defaultdict(lambda: defaultdict(float))
+    for ranks in loads.values():
+        for (one, links_of_rank), (other, others) in combinations(ranks.items(), 2):
+            shared[one][other] += min(links_of_rank, others)
+            shared[other][one] += min(links_of_rank, others)
+    return shared
+
+
+def _traffic(job: ResolvedJob, seed: int) -> NDArray[numpy.float64]:
+    total = observe(program_of(job.table.source, job.ranks, seed, job.number)).total.astype(float)
+    return total * job.ranks / total.sum() if total.any() else total
+
+
+def _add(
+    loads: Mapping[int, dict[Rank, float]], fabric: Fabric, job: ResolvedJob, traffic: NDArray[numpy.float64]
+) -> None:
+    for source, rows in enumerate(fabric.message_rails(job.hosts, job.rails)):
+        pairs = Counter(rows[:, 0].tolist())
+        for target, rail, other in rows[traffic[source, rows[:, 0]] > 0].tolist():
+            for link in fabric.route(job.hosts[source], job.hosts[target], rail, other)[1:-1]:
+                loads[link][job.name, source] += traffic[source, target] / pairs[target]
+
+
+GROWTH = (0, -1, 1, 0, -2, 0, -1, 2, 0, -3, -1, 0, -2, 1, -4, 3)
+"""The priority of each service level, from level 0: with fewer than 16 levels the last ones are missing."""
+TOLERATED = 0.01
+"""A job's loss up to this share of its throughput has no penalty."""
+PENALTY = 3.0
+"""Weight of a loss beyond ``TOLERATED`` in the objective."""
+PENALTY_BEYOND = 10.0
+"""Additional weight of a loss beyond the limit."""
+
+
+def levels_of(service_levels: int) -> dict[int, list[int]]:
+    """The service levels of each priority, the lowest priority first."""
+    by_priority: dict[int, list[int]] = {}
+    for level, priority in enumerate(GROWTH[:service_levels]):
+        by_priority.setdefault(priority, []).append(level)
+    return dict(sorted(by_priority.items()))
+
+
+def clipped(priority: int, service_levels: int) -> int:
+    """The nearest priority that this number of service levels has."""
+    known = GROWTH[:service_levels]
+    return min(max(known), max(min(known), priority))
+
+
+def objective(gains: Mapping[str, float], limit: float, offsets: Mapping[str, float] | None = None) -> float:
+    """The mean improvement over jobs, less penalties for the jobs that lose.
+
+    Args:
+        gains: Improvement by job.
+        limit: Loss beyond which a job's penalty is larger.
+        offsets: Difference between the improvement observed on the real system and the twin's, by job.
+    """
+    expected = [gain + (offsets or {}).get(job, 0.0) for job, gain in gains.items()]
+    losses = [(max(0.0, -gain - TOLERATED), max(0.0, -gain - limit)) for gain in expected]
+    return fmean(expected) - fmean(PENALTY * small + PENALTY_BEYOND * large for small, large in losses)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A priority for each rank of each job."""
+
+    priorities: Mapping[str, Sequence[int]]
+    joined: frozenset[str] = frozenset()
+    """Jobs whose ranks of priority 0 share level 0, as all ranks do by default."""
+
+    @classmethod
+    def default(cls, jobs: Mapping[str, int]) -> "Plan":
+        """Return the plan that changes nothing: every rank in level 0."""
+        return cls(cls.even(jobs).priorities, frozenset(jobs))
+
+    @classmethod
+    def even(cls, jobs: Mapping[str, int]) -> "Plan":
+        """Priority 0 for every rank; ``jobs`` has the number of ranks of each."""
+        return cls({job: (0,) * ranks for job, ranks in jobs.items()})
+
+    def settings(self, service_levels: int) -> Settings:
+        """Its service levels: the ranks of one priority are distributed round-robin over its levels."""
+        levels = levels_of(service_levels)
+        together = {**levels, 0: levels[0][:1]}
+        assigned = {}
+        for at, (job, priorities) in enumerate(self.priorities.items()):
+            levels_of_priority = together if job in self.joined else levels
+            assigned[job] = {
+                rank: levels_of_priority[priority_of_rank][(rank + at) % len(levels_of_priority[priority_of_rank])]
+                for rank, priority_of_rank in enumerate(priorities)
+            }
+        known = GROWTH[:service_levels]
+        return Settings(assigned, tuple(2 ** (priority - min(known)) for priority in known))
+
 
 FEEDBACK = 8
 """Trials of feedback, at most."""

@@ -20,7 +20,8 @@ from fairlane.core.drive import Slice, drive
 from fairlane.core.tables import Iterations
 from fairlane.fabric.graph import columns
 from fairlane.fabric.view import Fabric
-from fairlane.models.base import Floats
+from fairlane.models import Floats
+from fairlane.pattern import observe, program_of
 from fairlane.placement import PLACEMENTS, Communication, PlacementPolicy, Request
 from fairlane.placement.grid import sides_of
 from fairlane.scenario.models import Job
@@ -142,8 +143,6 @@ class Bench:
         return tuple(hosts)
 
     def _traffic(self, pattern: int, ranks: int) -> Floats:
-        from fairlane.pattern import observe, program_of
-
         job = Job(ranks=ranks, workload=self.mix.workload(pattern))
         total = observe(program_of(job.source, ranks, self._seed)).total
         traffic: Floats = total / self.mix.workload(pattern).distinct_iterations

@@ -12,7 +12,7 @@ import numpy
 import polars as pl
 
 from fairlane.fabric.view import Fabric
-from fairlane.models.base import Floats
+from fairlane.models import Floats
 from fairlane.models.validation import ErrorMetrics
 from fairlane.placement import Communication
 from fairlane.scheduler.log import Placed, Schedule

@@ -14,7 +14,7 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.table import FabricTable
 from fairlane.fabric.view import Fabric
 from fairlane.inputs.problems import Problems
-from fairlane.models.base import FittedModel, Floats, Part
+from fairlane.models import FittedModel, Floats, Part
 from fairlane.models.validation import Bools, ErrorMetrics, cross_validate
 from fairlane.scheduler.log import PatternMix
 from fairlane.scheduler.slowdown.bench import Bench, Best, Resident, Slowdown, draw_snapshot

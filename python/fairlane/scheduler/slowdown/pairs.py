@@ -25,7 +25,7 @@ import polars as pl
 from fairlane.errors import Problem, RunError, ScenarioError, require
 from fairlane.fabric.table import FabricTable
 from fairlane.inputs.files import parse_toml
-from fairlane.models.base import Floats, one_thread, read_table
+from fairlane.models import Floats, one_thread, read_table
 from fairlane.models.validation import ErrorMetrics, cross_validate
 from fairlane.scheduler.log import PatternMix
 from fairlane.scheduler.slowdown.bench import Bench, Best, Resident, allocated, allocators

@@ -9,8 +9,7 @@ from fairlane.analysis.result import Analysis
 from fairlane.views.analysis import ranks, waits, walk
 from fairlane.views.analysis.ranks import which
 from fairlane.views.counters import UNSATURATED, roots_table
-from fairlane.views.files import write
-from fairlane.views.kinds import shown, write_pictures
+from fairlane.views.kinds import shown, write, write_pictures
 from fairlane.views.model import Chart, View
 from fairlane.views.tables import Table
 from fairlane.wording import plural, seconds

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import polars as pl
 
 from fairlane.analysis.delays import LATE
-from fairlane.analysis.packets import NO_ROOM, OWN
+from fairlane.analysis.links import NO_ROOM, OWN
 from fairlane.analysis.result import Analysis
 from fairlane.analysis.walk import Walk
 from fairlane.core.tables import PS

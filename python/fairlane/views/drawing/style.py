@@ -1,7 +1,7 @@
 """Style of figures of Matplotlib: a palette that colour-blind readers can tell apart, large labels, few lines.
 
 They are drawn in colours for white paper. For a dark theme, ink, grid, paper and palette of a finished figure are
-replaced by those of ``fairlane.colours.DARK``.
+replaced by those of ``fairlane.views.style.DARK``.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,9 +18,8 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from fairlane.colours import DARK, LIGHT
 from fairlane.results.run import Run
-from fairlane.views.style import Look
+from fairlane.views.style import DARK, LIGHT, Look
 from fairlane.wording import seconds
 
 INK, MUTED, GRID = LIGHT.ink, LIGHT.muted, LIGHT.grid

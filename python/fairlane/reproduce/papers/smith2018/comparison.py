@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 
 if TYPE_CHECKING:
@@ -64,8 +65,6 @@ def _runs(tables: "Database", study: str) -> pl.DataFrame:
 
 def _ratio(values: pl.Series, low: float, high: float) -> float:
     """The ratio of two quantiles."""
-    import numpy as np
-
     least, most = np.quantile(values.to_numpy(), (low, high))
     return float(most / least)
 

@@ -6,6 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from fairlane import analysis
+from fairlane.analysis.again import recorded, recording
+from fairlane.analysis.delays import quiet_wait
+from fairlane.analysis.record import Record, View, extremes, spans
 from fairlane.core.drive import Engine
 from fairlane.core.tables import PS, frame, marks, timed
 from fairlane.errors import RunError
@@ -122,9 +126,6 @@ def traced(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "Stopwatc
     fastest timestep. Pairs of ranks are compared by one exchange of a timestep: of several iterations by that of
     the last but one, as ranks that are ahead are in the next timestep with the last.
     """
-    from fairlane.analysis.delays import quiet_wait
-    from fairlane.analysis.record import View
-
     with watch.lap("set-up"):
         resolved = scenario.resolve()
         view = View.of(resolved.tables["fabric"], [job.name for job in resolved.jobs], [j.hosts for j in resolved.jobs])
@@ -149,8 +150,6 @@ def traced(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "Stopwatc
 
 
 def _extremes(scenario: "Scenario", resolved: "Resolved", watch: "Stopwatch") -> "list[Span]":
-    from fairlane.analysis.record import extremes, spans
-
     milc: Any = scenario.jobs[JOB].workload
     jobs = tuple(replace(job, marks=number == JOB) for number, job in enumerate(resolved.jobs))
     marked = replace(resolved, jobs=jobs)
@@ -166,16 +165,11 @@ def _extremes(scenario: "Scenario", resolved: "Resolved", watch: "Stopwatch") ->
 
 
 def _record(resolved: "Resolved", period: "Span", watch: "Stopwatch") -> "Record":
-    from fairlane.analysis.again import recorded, recording
-    from fairlane.analysis.record import Record
-
     engine = watch.drive(recording(resolved, JOB, period))
     return Record.of(resolved.jobs[JOB].name, JOB, (period.from_ps, period.to_ps), **recorded(engine))
 
 
 def _recorded(period: "Span", record: "Record", view: "View", threshold: int, exchange: int) -> dict[str, pl.DataFrame]:
-    from fairlane import analysis
-
     types = analysis.types_of(record, view)
     delays = analysis.wait_delays(record, types, threshold)
     messages, flits = analysis.message_delays(record, types), analysis.link_flits(record, view.links)

@@ -8,10 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from fairlane.predict.clusters import local
+from fairlane.predict.hyperparameters import Given
+from fairlane.predict.parts import PARTS
+from fairlane.predict.table import CounterTable
+from fairlane.predict.validation import FOLDS, Comparison, compare
 from fairlane.runner.counters import FEATURES
 
 if TYPE_CHECKING:
-    from fairlane.models.base import RegressorName
+    from fairlane.models import RegressorName
     from fairlane.predict.hyperparameters import Given, Named
     from fairlane.predict.table import CounterTable
     from fairlane.predict.validation import Comparison
@@ -38,8 +43,6 @@ def hyperparameters(arguments: Mapping[str, Any], _watch: "Stopwatch") -> dict[s
 
 def _given(tables: "Database") -> "Given | None":
     """Return the hyperparameters of the study ``hyperparameters``, if it has any."""
-    from fairlane.predict.hyperparameters import Given
-
     whole = {"n_estimators", "max_depth", "min_samples_leaf"}
     hyperparameters: dict[str, dict[str, Any]] = {}
     for model, name, value in tables.ask("SELECT * FROM hyperparameters.given").iter_rows():
@@ -54,8 +57,6 @@ def by_parts(tables: "Database") -> Frames:
     parts and the counters themselves, and between the transductive and the inductive setting. With hyperparameters of
     the study of that name there is boosting and the forest with these only, inductively.
     """
-    from fairlane.predict.validation import compare
-
     table = _table(_regular(tables, "runs"))
     folds = _folds(tables, table)
     if given := _given(tables):
@@ -70,8 +71,6 @@ def by_parts(tables: "Database") -> Frames:
 
 
 def _of_parts(comparison: "Comparison", hyperparameters: Iterable[str]) -> Iterator[dict[str, Any]]:
-    from fairlane.predict.parts import PARTS
-
     for kind in hyperparameters:
         gbm = {**BOOSTING, "hyperparameters": kind}
         for part in PARTS:
@@ -89,8 +88,6 @@ def _of_parts(comparison: "Comparison", hyperparameters: Iterable[str]) -> Itera
 
 def by_clusters(tables: "Database") -> Frames:
     """Table III: one, two and three models for clusters of runs, on sparse parts, with what they predict."""
-    from fairlane.predict.clusters import local
-
     table = _table(_regular(tables, "runs"))
     given = _given(tables)
     comparison = local(table, hyperparameters=given or OF_THE_TIME, transductive=given is None, **_folds(tables, table))
@@ -105,8 +102,6 @@ def by_kinds(tables: "Database") -> Frames:
     Classification 2, 1985): the mean over folds, 1 for the same, 0 for what chance gives. ``kinds_differences`` has the
     paired differences of mean square errors from those of one model.
     """
-    from fairlane.predict.clusters import local
-
     errors, differences = [], []
     for background, study in (("of one kind", "kinds"), ("mixed", "eighth")):
         rows = _regular(tables, study)
@@ -159,8 +154,6 @@ ITSELF = "the timestep"
 
 def _windows(tables: "Database", study: str) -> tuple["Comparison", list[str]]:
     """A comparison whose models are known by ``switches`` and ``counters``, and the names of windows."""
-    from fairlane.predict.validation import Comparison, compare
-
     inputs, windows = _inputs(tables, study)
     models: tuple[RegressorName, ...] = ("gbm", "ridge")
     parts = []
@@ -250,13 +243,9 @@ def _regular(tables: "Database", study: str) -> pl.DataFrame:
 
 def _table(rows: pl.DataFrame) -> "CounterTable":
     """Without virtual channels that no packet takes: they say nothing."""
-    from fairlane.predict.table import CounterTable
-
     used = [name for name in (*FEATURES, "before") if name in rows.columns and rows[name].n_unique() > 1]
     return CounterTable.of(rows.select("run", "timestep", "seconds", *used))
 
 
 def _folds(tables: "Database", table: "CounterTable") -> dict[str, Any]:
-    from fairlane.predict.validation import FOLDS
-
     return {"folds": min(FOLDS, table.runs), "seed": int(tables.ask("SELECT seed FROM replicate").item())}
