@@ -14,7 +14,8 @@ import pytest
 from fairlane import RunError, ScenarioError
 from fairlane.cli.main import execute
 from fairlane.results.study import StudyResults
-from fairlane.study.replicates import Allocation, Repeat, effects, key_of
+from fairlane.study.repetition import Repeat
+from fairlane.study.replicates import Allocation, effects, key_of
 from fairlane.study.running import run
 from fairlane.study.study import Study
 from small_study import Here

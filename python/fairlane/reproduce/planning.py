@@ -13,9 +13,9 @@ from fairlane.inputs.problems import Problems, located, refusing
 from fairlane.inputs.registry import Registry
 from fairlane.reproduce.folder import Change, Claim, Folder, PaperTable, StudyEntry
 from fairlane.reproduce.reseeding import moved, reseed, shift
+from fairlane.study.repetition import listed_placements
 from fairlane.study.setting import Method, steps_of
 from fairlane.study.study import Study
-from fairlane.study.table import listed_placements
 
 RECORDINGS = Path(__file__).with_name("recordings")
 """The folder of the recordings that fairlane comes with."""

@@ -20,7 +20,8 @@ from fairlane.scenario import Resolved, Scenario
 from fairlane.scenario.resolve import decide
 from fairlane.study.cells import DEFAULT, Cell, ComparedCell
 from fairlane.study.pinned import Pinned, pin
-from fairlane.study.replicates import Allocation, Repeat, key_of
+from fairlane.study.repetition import Repeat
+from fairlane.study.replicates import Allocation, key_of
 from fairlane.study.setting import Point
 from fairlane.study.study import Study
 from fairlane.study.tables import compared_tables

@@ -24,18 +24,16 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
-from typing import Any, Literal
+from typing import Any
 
 import polars as pl
-from pydantic import Field
 
-from fairlane.inputs.table import Table
 from fairlane.results import notes
 from fairlane.results.derive import interval
 from fairlane.results.notes import sentence
-from fairlane.scenario.observe import Share
 from fairlane.statistics import SPREAD, Estimate, over_replicates, spread
 from fairlane.study.conditions import condition_of
+from fairlane.study.repetition import Repeat
 from fairlane.study.setting import Point
 from fairlane.wording import fine_percent, listed, percent, plural
 
@@ -174,19 +172,6 @@ def _spread(rows: pl.DataFrame, column: str, unit: str) -> dict[str, float | Non
 
 GROWTH = 0.5
 """By which share of its replicates a condition grows at a time."""
-
-
-class Repeat(Table):
-    """As many replicates of each condition as a precision needs."""
-
-    precision: Share
-    """What half of the 95% interval of every effect, the mean over jobs, may be at most, as ``"0.5%"``."""
-    at_most: int = Field(ge=3)
-    """Replicates of all conditions together after which none is added; no fewer than those that are always there."""
-    at_least: int = Field(default=5, ge=3)
-    """Replicates of each condition that are always there."""
-    of: Literal["improvement", "w"] | None = None
-    """The effect: by default the improvement of every treatment, or W of a study without treatments."""
 
 
 @dataclass

@@ -16,7 +16,8 @@ from fairlane.inputs.document import Document, KeyPath, current_document, dotted
 from fairlane.inputs.problems import Problems
 from fairlane.scenario import Scenario
 from fairlane.study.design import combinations
-from fairlane.study.replicates import Repeat, key_of
+from fairlane.study.repetition import Repeat, Repetition
+from fairlane.study.replicates import key_of
 from fairlane.study.setting import Change, Method, Point, changes, steps_of
 from fairlane.study.table import Case, StudyTable
 from fairlane.wording import html_table, plural
@@ -138,45 +139,24 @@ class Study:
         cases: list[tuple[int, Case | None]] = [*enumerate(table.cases)] or [(0, None)]
         lists = [*table.parameters.values(), *map(list, table.factors.values())]
         own = self._base.data.get("seed", 1)
-        if table.repeat is not None:
-            for first, *middle in combinations([len(it) for it in (cases, *lists)]):
-                values = [of[level] for of, level in zip(lists, middle, strict=True)]
-                case = cases[first]
-                count = table.repeat.at_least if isinstance(table.repeat, Repeat) else table.repeat
-                if replicates is not None:
-                    name = case[1].name if case[1] else None
-                    count = replicates.get(key_of(name, self._parameters(values)), 0)
-                for number in range(count):
-                    placed: tuple[int, dict[str, Any]] = (number, {"seed": number + 1})
-                    yield from self._point(case, values, placed, own + number, ("repeat",))
-            return
-        placements: list[tuple[int, dict[str, Any] | None]] = [*enumerate(table.placements or ())] or [(0, None)]
-        count = len(table.seeds_of(0) or [None])
-        for first, *middle, third, last in self._chosen([*(len(it) for it in (cases, *lists, placements)), count]):
-            values = [of[level] for of, level in zip(lists, middle, strict=True)]
-            number, placement = placements[third]
-            seeds = table.seeds_of(number)
-            seed = None if seeds is None else seeds[last]
-            source: KeyPath = () if seed is None else ("seeds",)
-            yield from self._point(
-                cases[first], values, (number, placement or {}), own if seed is None else seed, source
-            )
+        for first, *levels in self._chosen([len(cases), *map(len, lists), *table.grid]):
+            values = [of[level] for of, level in zip(lists, levels, strict=False)]
+            _, case = cases[first]
+            condition = key_of(case.name if case else None, self._parameters(values))
+            count = None if replicates is None else replicates.get(condition, 0)
+            for repetition in table.repetitions(levels[len(lists) :], own, count):
+                yield from self._point(cases[first], values, repetition)
 
     def _parameters(self, values: Sequence[Any]) -> dict[str, Any]:
         """Values of parameters and levels of factors, by name."""
         return dict(zip([*self.table.parameters, *self.table.factors], values, strict=True))
 
     def _point(
-        self,
-        of_case: tuple[int, Case | None],
-        values: Sequence[Any],
-        placed: tuple[int, Mapping[str, Any]],
-        seed: int,
-        source: KeyPath,
+        self, of_case: tuple[int, Case | None], values: Sequence[Any], repetition: Repetition
     ) -> Iterator[Point]:
-        """The point with these levels, unless a rule leaves it out; ``source`` is where its seed is set, if it is."""
+        """The point with these levels, unless a rule leaves it out."""
         table = self.table
-        (at, case), (number, placement), parameters = of_case, placed, self._parameters(values)
+        (at, case), parameters, (number, placement, seed, key) = of_case, self._parameters(values), repetition
         levels = {**parameters, "case": case.name if case else None, "seed": seed}
         rules = [(which, rule) for which, rule in enumerate(table.rules) if rule.holds(levels)]
         if any(rule.skip for _, rule in rules):
@@ -189,7 +169,7 @@ class Study:
         for which, rule in rules:
             found += changes(rule.set, ("rules", which, "set"))
         found += _placed(placement, number) if placement else []
-        found += [(("seed",), seed, source)] if source else []
+        found += [(("seed",), seed, (key,))] if key else []
         yield Point(case.name if case else None, parameters, number, seed, tuple(found))
 
     def _chosen(self, levels: list[int]) -> Iterator[tuple[int, ...]]:

@@ -4,17 +4,16 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Discriminator, Field, SerializeAsAny, Tag, field_validator, model_validator
+from pydantic import BeforeValidator, Field, SerializeAsAny, field_validator, model_validator
 
 from fairlane.errors import Problem
 from fairlane.inputs.document import KeyPath, dotted
 from fairlane.inputs.problems import Problems, validated
 from fairlane.inputs.table import Table
-from fairlane.placement import LIST
 from fairlane.scenario.models import Placement
 from fairlane.seeds import LARGEST_SEED
 from fairlane.study.conditions import collisions, queried
-from fairlane.study.replicates import Repeat
+from fairlane.study.repetition import Placements, Repeat, Repeats, Repetition, Seeds, SeedsByPlacement
 from fairlane.study.setting import Change, Setting, changes, misplaced, steps_of
 from fairlane.study.treatments import Treatment, read_treatment
 from fairlane.tasks.cluster import Cluster
@@ -26,10 +25,6 @@ COLUMNS: Mapping[KeyPath, str] = {
     ("name",): "the keys that differ; all points have the study's name",
 }
 """Scenario keys that are columns of the tables already, and what to say instead of going through their values."""
-MOST_PLACEMENTS = 100_000
-"""Largest number of placements that a study can request."""
-MOST_SEEDS = 10_000
-"""Largest number of seeds that a placement can have of its own."""
 RUN_TABLES = ("runs", "failures")
 """Tables of every study: a row for each run, or for each failed run."""
 
@@ -75,60 +70,6 @@ def _scenario(given: Any) -> Any:
     return given
 
 
-Seed = Annotated[int, Field(strict=True, ge=0, le=LARGEST_SEED)]
-"""A seed of the scenario."""
-
-
-class PlacementSeeds(Table):
-    """Placements by the scenario's placement policy that differ in their seeds."""
-
-    count: int = Field(strict=True, ge=1, le=MOST_PLACEMENTS)
-    """How many."""
-    first: Seed = 1
-    """The seed of the first; those of the others follow one by one."""
-
-    def tables(self) -> list[dict[str, Any]]:
-        """A table for each placement."""
-        if (last := self.first + self.count - 1) > LARGEST_SEED:
-            words, most = "the seed of the last placement would be out of range", self.first + LARGEST_SEED - last
-            raise Problems(Problem("first", words, self.first, f"at most {most}"))
-        return [{"seed": seed} for seed in range(self.first, self.first + self.count)]
-
-
-def listed_placements(given: Any) -> Any:
-    """A list of placements from their number (seeds from 1) or ``{ count, first }``; a list is returned as it is."""
-    if isinstance(given, int) and not isinstance(given, bool):
-        if not 0 < given <= MOST_PLACEMENTS:
-            raise Problems(Problem("", "out of range", given, f"1 to {MOST_PLACEMENTS}"))
-        return PlacementSeeds(count=given).tables()
-    if isinstance(given, dict):
-        return validated(PlacementSeeds, given).tables()
-    return given
-
-
-def _placements(given: Any) -> Any:
-    """A list of tables."""
-    found = listed_placements(given)
-    return [{"name": it} if isinstance(it, str) else _listed(it) for it in found] if isinstance(found, list) else found
-
-
-def _repeat(given: Any) -> Any:
-    """A number of replicates, or a table."""
-    if isinstance(given, dict):
-        return validated(Repeat, given)
-    if not isinstance(given, int | Repeat) or isinstance(given, bool):
-        allowed = 'a number, as 20, or { precision = "0.5%", at_most = 200 }'
-        raise Problems(Problem("", "neither a number nor a table", given, allowed))
-    if isinstance(given, int) and not 0 < given <= MOST_PLACEMENTS:
-        raise Problems(Problem("", "out of range", given, f"1 to {MOST_PLACEMENTS}"))
-    return given
-
-
-def _listed(given: Any) -> Any:
-    """``hosts`` without a name is an explicit list."""
-    return {"name": LIST, **given} if isinstance(given, dict) and "hosts" in given else given
-
-
 class Measure(Table):
     """What is measured in every run: tables defined by SQL, or those that a function returns."""
 
@@ -154,36 +95,6 @@ class Measure(Table):
         return self
 
 
-class SeedsByPlacement(Table):
-    """Seeds of the scenario that no two placements share: what one placement shows is independent of the others."""
-
-    per_placement: int = Field(ge=1, le=MOST_SEEDS)
-    """How many seeds each placement has."""
-    first: Seed = 1
-    """The first seed of the first placement; the others follow one by one."""
-
-    def of(self, placement: int) -> list[int]:
-        """The seeds of a placement, by its number from 0."""
-        first = self.first + placement * self.per_placement
-        return [*range(first, first + self.per_placement)]
-
-
-def _seeds(given: Any) -> Any:
-    """Seeds for all placements are a list, seeds of each placement a table."""
-    if not isinstance(given, list | dict | SeedsByPlacement):
-        words = "neither a list nor a table"
-        raise Problems(Problem("", words, given, "a list, as [1, 2], or { per_placement = 5, first = 1 }"))
-    return given
-
-
-Seeds = Annotated[
-    Annotated[list[Seed], Field(min_length=1), Tag("list[seed]")] | Annotated[SeedsByPlacement, Tag("table[seeds]")],
-    Discriminator(lambda given: "list[seed]" if isinstance(given, list) else "table[seeds]"),
-    BeforeValidator(_seeds),
-]
-"""The same seeds for all placements, or different ones."""
-
-
 class StudyTable(Table):
     """A scenario, and the parameters, placements and seeds with which it is repeated."""
 
@@ -196,12 +107,9 @@ class StudyTable(Table):
     topology, a placement, a rail policy or a QoS strategy replaces the scenario's; any other only the keys it has."""
     seeds: Seeds | None = None
     """Seeds of the scenario, the same for all placements or different ones; by default its own."""
-    placements: Annotated[
-        list[dict[str, Any]] | None,
-        BeforeValidator(_placements, json_schema_input_type=int | PlacementSeeds | list[str | Placement] | None),
-    ] = Field(default=None, min_length=1)
+    placements: Placements = Field(default=None, min_length=1)
     """Placements, by name or as tables; or by the scenario's policy: their number, or ``{ count, first }``."""
-    repeat: Annotated[int | Repeat | None, BeforeValidator(_repeat)] = None
+    repeat: Repeats = None
     """Replicates of each condition, each with a placement and a seed of its own: their number, or a precision."""
     parameters: dict[str, Any] = Field(default_factory=dict)
     """Scenario keys by dotted path, each with the values that it takes: every combination is a point."""
@@ -281,6 +189,25 @@ class StudyTable(Table):
     def seeds_of(self, placement: int) -> list[int] | None:
         """The seeds of the scenario on a placement, by its number from 0; none if they are the scenario's own."""
         return self.seeds.of(placement) if isinstance(self.seeds, SeedsByPlacement) else self.seeds
+
+    @property
+    def grid(self) -> list[int]:
+        """Numbers of placements and of seeds, which are combined; nothing where replicates have their own."""
+        return [] if self.repeat is not None else [len(self.placements or (None,)), len(self.seeds_of(0) or (None,))]
+
+    def repetitions(self, levels: Sequence[int], seed: int, count: int | None = None) -> Iterator[Repetition]:
+        """The repetition at some ``levels`` of the grid, or ``count`` replicates, by default those always there.
+
+        ``seed`` is that of the scenario.
+        """
+        if self.repeat is not None:
+            always = self.repeat.at_least if isinstance(self.repeat, Repeat) else self.repeat
+            for number in range(always if count is None else count):
+                yield Repetition(number, {"seed": number + 1}, seed + number, "repeat")
+            return
+        number, at = levels
+        placement, seeds = (self.placements or [{}])[number], self.seeds_of(number)
+        yield Repetition(number, placement, seeds[at] if seeds else seed, "seeds" if seeds else "")
 
     def _overridden(self) -> Iterator[Problem]:
         """Keys that identify points but are overwritten by keys that the study sets later."""
