@@ -25,6 +25,8 @@ from fairlane.scenario.observe import Fault
 from fairlane.stepping import Completion, Messages, amount
 from fairlane.units import DURATION, SIZE
 from fairlane.wording import html_table, plural, seconds
+from fairlane.workload.builder import WORLD
+from fairlane.workload.stepped import Stepped
 
 if TYPE_CHECKING:
     import polars as pl
@@ -136,6 +138,7 @@ class Simulation:
         tag: int = 0,
         at: str | int | None = None,
         mode: Literal["standard", "eager"] = "standard",
+        communicator: str | None = None,
     ) -> int:
         """Sends a message between two ranks of a job whose workload is ``stepped``.
 
@@ -147,9 +150,11 @@ class Simulation:
             source: Rank that sends.
             destination: Rank that receives.
             size: Payload: "2 MiB", or bytes.
-            tag: Tag: messages with the same ranks and tag are matched in the order of their times.
+            tag: Tag: messages with the same ranks, tag and communicator are matched in the order of their times.
             at: When it is sent: "5 ms", or picoseconds after the start; at least ``now``, which is the default.
             mode: "eager" for no rendezvous whatever the size.
+            communicator: One of the ``communicators`` of the workload, whose traffic class the message has; by default
+                that of all messages of the job, ``world``.
 
         Returns its handle, which ``advance`` names when the message is complete. Raises ``ScenarioError`` or
         ``BuildError`` if something does not fit, as a time that has been simulated already.
@@ -163,10 +168,19 @@ class Simulation:
                 raise ScenarioError(Problem(key, "no rank", rank, "0 or more, below 2^32"))
         if not 0 <= tag < 1 << 31:
             raise ScenarioError(Problem("tag", "out of range", tag, "0 or more, below 2^31"))
+        place = None if communicator in (None, WORLD) else self._communicator(number, str(communicator))
         message = Completion(self._messages.handles, 0, job, source, destination, payload, tag, sent)
-        self._core.send(number, message.handle, source, destination, payload, tag, mode == "eager", sent)
+        self._core.send(number, message.handle, source, destination, payload, tag, mode == "eager", sent, place)
         self._messages.add(message)
         return message.handle
+
+    def _communicator(self, job: int, name: str) -> int:
+        """The place of a communicator of a job that takes messages. Raises ``ScenarioError``."""
+        workload = self._resolved.jobs[job].table.workload
+        known = workload.communicators if isinstance(workload, Stepped) else []
+        if name not in known:
+            raise ScenarioError(Problem.unknown("communicator", "communicator", name, [*known, WORLD], name))
+        return known.index(name)
 
     def advance(self, until: str | int, *, first: bool = False) -> list[Completion]:
         """Simulates until ``until`` after the start, and never further, for programs that ``send`` messages.

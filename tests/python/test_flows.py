@@ -70,6 +70,23 @@ def test_flows_into_one_host_share_its_link(tmp_path: Path) -> None:
     assert table.select("slowdown").min().item() >= least - 1e-9
 
 
+def test_a_flow_within_a_host_has_an_ideal_of_its_memory(tmp_path: Path) -> None:
+    """Its latency, and the bytes without headers at its bandwidth: it was infinitely fast."""
+    size = 1_000_000
+    trace = tmp_path / "list.cm"
+    trace.write_text(f"Nodes 8\nConnections 2\n0->1 id 1 start 0 size {size}\n0->2 id 2 start 900000000 size {size}\n")
+    text = SCENARIO.format(observe='observe.record = { job = "flows" }', trace="list.cm")
+    text += "ranks_per_host = 2\n"
+    text = text.replace("mpi = { send", 'mpi = { memory_latency = "150 ns", memory_bandwidth = "400 Gb/s", send')
+    (tmp_path / "scenario.toml").write_text(text)
+    table = flows(fairlane.run(fairlane.Scenario.load(tmp_path / "scenario.toml"), isolated=False))
+    assert table is not None
+    within, across = table.sort("ideal_ps").to_dicts()
+    assert within["ideal_ps"] == SEND + 150 * NS + 8 * size * BIT / 4
+    assert within["slowdown"] == pytest.approx(1, rel=1e-6)
+    assert across["ideal_ps"] == LATENCY + wire(size)
+
+
 def test_the_run_shows_them_by_size(tmp_path: Path) -> None:
     found = run(
         tmp_path, ["0->1 id 1 start 0 size 2000", "2->1 id 2 start 0 size 4000", "3->4 id 3 start 1 size 9000000"]

@@ -174,6 +174,20 @@ def test_files_are_written_in_the_folder_only(tmp_path: Path, capsys: pytest.Cap
     assert not (tmp_path / "new").exists()
 
 
+def test_lanes_that_no_message_has_need_no_traffic_class() -> None:
+    """Only the levels in use need one of the eight; the other priorities have that of the default."""
+    qos = {
+        "sl2vl": [1, 0, 9, *range(10, 15), *[0] * 8],
+        "default": 0,
+        "arbiter": {"name": "weighted_round_robin", "params": {}},
+    }
+    ports, _ = roce.priority_map(qos, {0, 1}, approximate=False)
+    assert ports.lanes == (1, 0, *[1] * 6)
+    assert ports.lossless == (True, True, *[False] * 6)
+    with pytest.raises(ScenarioError, match="needs 10 virtual lanes"):
+        roce.priority_map(qos, {0, 2}, approximate=False)
+
+
 def test_lanes_of_small_weights_keep_a_share() -> None:
     """A traffic class of 0 percent would have strict priority."""
     arbiter = {"name": "weighted_round_robin", "params": {"weights": [1000, 1, 1]}}

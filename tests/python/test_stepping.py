@@ -180,6 +180,53 @@ def test_a_fork_goes_on_with_the_messages_under_way() -> None:
     assert ends == [[(1, 5), (0, 0)], [(1, 3), (0, 0)]]
 
 
+KINDS = {"name": "stepped", "communicators": ["kv_cache", "tokens"]}
+
+
+def test_a_message_has_the_class_of_its_communicator() -> None:
+    """Bytes on its lane are those of the message; other messages of the job keep theirs."""
+    classes = {"cache": {"communicator": "kv_*", "service_level": 1}}
+    simulation = Simulation(scenario(KINDS, other=False, classes=classes, qos={"service_levels": 2}))
+    size = 40_960
+    for communicator in ("kv_cache", "tokens", "world", None):
+        simulation.send("serving", 0, 1, size, mode="eager", communicator=communicator)
+    assert len(simulation.advance("1 ms")) == 4
+    packets = size // 4096
+    sent = simulation.table("ports").filter(from_vertex="host 0").select("lane", "packets").sort("lane")
+    assert sent.rows() == [(0, 3 * packets), (1, packets)]
+    counted = simulation.table("classes").select("class", "messages", "packets").rows()
+    assert counted == [(None, 3, 3 * packets), ("cache", 1, packets)]
+
+
+def test_communicators_change_nothing_by_themselves_and_their_messages_do_not_match() -> None:
+    plain, named = Simulation(scenario()), Simulation(scenario(KINDS))
+    for simulation, communicator in ((plain, None), (named, "tokens")):
+        simulation.send("serving", 2, 3, 100_000, at="10 us", communicator=communicator)
+        simulation.advance("200 us")
+    assert named.digest() == plain.digest()
+    both = Simulation(scenario(KINDS))
+    sizes = [both.send("serving", 2, 3, size, communicator=of) for of, size in (("tokens", 1 << 20), ("kv_cache", 8))]
+    assert [message.handle for message in both.advance("5 ms")] == sizes[::-1], "the short one is complete first"
+
+
+@pytest.mark.parametrize(
+    ("workload", "words"),
+    [
+        ({"name": "stepped", "communicators": ["a", "a"]}, "two are called 'a'"),
+        ({"name": "stepped", "communicators": ["world"]}, "'world' is that of all messages"),
+    ],
+)
+def test_names_of_communicators_are_checked(workload: dict[str, Any], words: str) -> None:
+    with pytest.raises(ScenarioError, match=words):
+        scenario(workload)
+
+
+def test_a_communicator_that_the_workload_lacks_is_named() -> None:
+    simulation = Simulation(scenario(KINDS))
+    with pytest.raises(ScenarioError, match='did you mean "kv_cache"'):
+        simulation.send("serving", 0, 1, 8, communicator="kv_cach")
+
+
 def test_the_workload_takes_no_parameters() -> None:
     with pytest.raises(ScenarioError, match="takes no message_size"):
         scenario({"name": "stepped", "message_size": "1 KiB"})

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import unquote
 
 import polars as pl
 import pytest
@@ -15,7 +16,7 @@ from fairlane.cli.main import execute
 from fairlane.results.manifest import MANIFEST
 from fairlane.results.run import Run
 from fairlane.timeline.build import Timelines, timelines
-from fairlane.timeline.otf2_archive import bytes_of, write_otf2
+from fairlane.timeline.otf2_archive import bytes_of, folder_of, write_otf2
 from fairlane.timeline.perfetto import write_perfetto
 from fairlane.timeline.recorded import mpi_name
 from possible import no_browser, no_otf2_print
@@ -223,6 +224,12 @@ def test_perfetto_has_the_samples_of_ports(session: Session, run: Run) -> None:
     expected = {(name, at // 1000): 100 * share for name, at, share in active.iter_rows()}
     assert values.keys() == expected.keys()
     assert all(value == pytest.approx(expected[key]) for key, value in values.items())
+
+
+@pytest.mark.parametrize("name", ["a/b", "..", ".", "../a", "a b"])
+def test_a_job_has_one_folder_within_that_of_all(name: str, tmp_path: Path) -> None:
+    assert (tmp_path / folder_of(name)).resolve().parent == tmp_path.resolve()
+    assert unquote(folder_of(name)) == name
 
 
 def test_the_same_run_gives_the_same_bytes(found: Timelines, trace: Path, archives: Path, tmp_path: Path) -> None:

@@ -43,10 +43,11 @@ pub fn open_loop(spec: &str) -> PyResult<Program> {
     Ok(Program { inner: load.program().map_err(|error| errors::build(&error))? })
 }
 
-/// The program of a job whose messages are given while the simulation runs.
+/// The program of a job whose messages are given while the simulation runs, on one of these communicators or none.
 #[pyfunction]
-pub fn stepped(ranks: usize) -> Program {
-    Program { inner: program::stepped::Stepped::program(ranks) }
+#[allow(clippy::needless_pass_by_value, reason = "of Python")]
+pub fn stepped(ranks: u32, communicators: Vec<String>) -> Program {
+    Program { inner: program::stepped::Stepped::program(ranks, &communicators) }
 }
 
 /// A job's program in the making.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fairlane_core::ids::{JobId, Rank, ServiceLevel};
-use fairlane_core::program::SendMode;
-use fairlane_core::program::stepped::Message;
+use fairlane_core::program::stepped::{Message, Stepped};
+use fairlane_core::program::{COMM_WORLD, SendMode};
 use fairlane_core::qos::levels::TrafficKind;
 use fairlane_core::simulation as core;
 use fairlane_core::units::{Bytes, Instant};
@@ -72,7 +72,7 @@ impl Simulation {
         py.detach(|| inner.step(Instant(picoseconds), max_hops, first)).map_err(|error| errors::run(&error))
     }
 
-    /// Has a message of a job whose workload is stepped be sent `at` this instant.
+    /// Has a message of a job whose workload is stepped be sent `at` this instant; `communicator` is the place of a name of its.
     #[allow(clippy::too_many_arguments, reason = "a message has so many parts")]
     fn send(
         &mut self,
@@ -84,9 +84,11 @@ impl Simulation {
         tag: i32,
         eager: bool,
         at: u64,
+        communicator: Option<u16>,
     ) -> PyResult<()> {
         let mode = if eager { SendMode::Eager } else { SendMode::Standard };
-        let message = Message { handle, from: Rank(from_rank), to: Rank(to), bytes: Bytes(bytes), tag, mode };
+        let comm = communicator.map_or(COMM_WORLD, Stepped::communicator);
+        let message = Message { handle, from: Rank(from_rank), to: Rank(to), bytes: Bytes(bytes), tag, mode, comm };
         self.inner.send(JobId(job), message, Instant(at)).map_err(|error| errors::build(&error))
     }
 

@@ -48,6 +48,11 @@ id!(
     JobId(u16)
 );
 id!(
+    /// What the network counts packets for: a job's messages without a class, or those of one of its classes. The number of the job in
+    /// a simulation without classes; see [`Levels::traffic`](crate::qos::levels::Levels::traffic).
+    TrafficId(u16)
+);
+id!(
     /// A rank within its job (`MPI_COMM_WORLD` of the job).
     Rank(u32)
 );

@@ -457,7 +457,12 @@ impl Parts {
             return Err(BuildError::value("jobs", spec.jobs.len(), format!("at most {MOST_JOBS} jobs on one fabric")));
         }
         checks::observation(&spec)?;
-        let levels = checks::levels(&spec)?;
+        let mut levels = checks::levels(&spec)?;
+        if spec.observe.counters {
+            levels.count_by_class();
+        }
+        let counted = levels.traffic().into_iter().map(|(job, _)| job);
+        let traffic = if levels.count_classes() { counted.collect() } else { Vec::new() };
         let routes = Routes {
             table: registry.routings.clone(),
             named: Named { name: spec.fabric.routing.clone(), params: spec.fabric.routing_params.clone() },
@@ -484,6 +489,7 @@ impl Parts {
             lossy: spec.qos.lossy,
             trim_vl: spec.qos.trim_vl,
             jobs: number,
+            traffic,
             parameters,
             observe,
         };

@@ -16,7 +16,7 @@ from fairlane.cli.command import Answer, ExitCode, completing, out_option, write
 from fairlane.cli.options import AllowCode, Assignments, fresh, one_of, quantity_of, refused, report
 from fairlane.fabric.reader import read_wiring
 from fairlane.inputs.files import write_text
-from fairlane.opensm.check import ENGINES, PAIRS, check_lanes, find_programs
+from fairlane.opensm.check import ENGINES, PAIRS, check_lanes, compare_classes, find_programs
 from fairlane.opensm.check import check as check_subnet
 from fairlane.opensm.export import export as opensm_files
 from fairlane.opensm.export import qos_table, share_notes
@@ -263,6 +263,13 @@ def check(
     revert: Annotated[
         bool, Option("--revert", help="At the end revert the settings as revert/ does, and read the ports again.")
     ] = False,
+    options: Annotated[
+        Path | None,
+        Option(metavar="FILE", help="Compare the lanes of classes and jobs with this opensm.conf, without a subnet."),
+    ] = None,
+    policy: Annotated[
+        Path | None, Option(metavar="FILE", help="The QoS policy with --options; by default the one that they name.")
+    ] = None,
     approximate: Annotated[
         bool, Option("--approximate", help="Approximate what a cluster cannot do, as qos export does.")
     ] = False,
@@ -271,9 +278,15 @@ def check(
     """Have a real OpenSM read exported QoS settings, read back what it sets in every port, and compare.
 
     The subnet is simulated by ibsim. Compared are the shares of links, the tables of VL arbitration, SL2VL, service
-    levels of path records and forwarding tables; the exit code is 1 if one differs.
+    levels of path records and forwarding tables; the exit code is 1 if one differs. With --options a file of OpenSM is
+    read instead: whether the service level of each traffic class and job reaches the lane of the scenario, with its
+    share of links.
     For example: fairlane sm check two-jobs.toml
     """
+    if options is not None:
+        return _check_classes(_resolved(source, assignments, allow_code=allow_code), options, policy)
+    if policy is not None:
+        raise refused("--policy", "is compared with classes", str(policy), "with --options")
     if engine is not None:
         one_of("--engine", engine, ENGINES)
     limit = quantity_of("--timeout", timeout) * 1e-12
@@ -309,6 +322,20 @@ def check(
     }
     code = ExitCode.RUN_FAILED if checked.differences else ExitCode.DONE
     return Answer(data, [views.checked(checked)], files=[routes_out] if routes_out else [], code=code)
+
+
+def _check_classes(resolved: Resolved, options: Path, policy: Path | None) -> Answer:
+    """The lanes of classes and jobs in a file of OpenSM."""
+    found = compare_classes(resolved, options, policy)
+    report(*found.notes)
+    data = {
+        "equal": not found.differences,
+        "compared": found.counts,
+        "differences": found.differences,
+        "notes": found.notes,
+    }
+    code = ExitCode.RUN_FAILED if found.differences else ExitCode.DONE
+    return Answer(data, [views.classes(found, options)], code=code)
 
 
 @contextmanager

@@ -40,13 +40,19 @@ class Work:
     failures: pl.DataFrame = field(default_factory=_no_failures)
     """The jobs that failed because a packet was lost for good: ``job``, ``time``, and the hosts ``from`` and ``to``."""
 
+    class_latency: pl.DataFrame | None = None
+    """The mean latency of messages by traffic class (``class``, "" for none), ps: ``isolated``, what it is compared as;
+    None without classes."""
+
     @classmethod
     def of(cls, engine: Engine) -> "Work":
         """Read the work that ``engine`` has done so far."""
         ranks = frame(engine.table("ranks"))
         marks, under_way = frame(engine.table("job_marks")), frame(engine.table("under_way"))
         failures = frame(engine.table("failures"))
-        return cls(_measured_until(engine, ranks), ranks, marks, under_way=under_way, failures=failures)
+        by_class = _class_latency(engine)
+        until = _measured_until(engine, ranks)
+        return cls(until, ranks, marks, under_way=under_way, failures=failures, class_latency=by_class)
 
     @property
     def failed(self) -> set[int]:
@@ -79,6 +85,12 @@ class EngineTables(Work):
             totals=totals(engine),
             sweeps=frame(engine.table("sweeps")),
         )
+
+
+def _class_latency(engine: Engine) -> pl.DataFrame | None:
+    raw = frame(engine.table("class_latency")).filter(pl.col("of") == "message")
+    total = (pl.col("sum_high").cast(pl.Float64) * 2.0**64 + pl.col("sum_low").cast(pl.Float64)).sum()
+    return raw.group_by("class").agg(isolated=total / pl.col("count").sum()) if raw.height else None
 
 
 def _measured_until(engine: Engine, ranks: pl.DataFrame) -> int:

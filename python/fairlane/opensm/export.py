@@ -155,7 +155,7 @@ def export(
         allowed = "printable ASCII characters without blanks and #"
         raise ScenarioError(Problem("--policy-file", "cannot be in opensm.conf", policy_file, allowed))
     levels, notes = levels_of(resolved, approximate=approximate)
-    settings, shares, more = _settings(resolved, approximate=approximate, data_lanes=data_lanes, entries=entries)
+    settings, shares, more = settings_of(resolved, approximate=approximate, data_lanes=data_lanes, entries=entries)
     check_names(list(levels))
     granted = read_grants(grants, levels)
     fabric = Fabric.build(resolved.tables["fabric"])
@@ -190,9 +190,10 @@ def export(
     return Exported(files, levels, settings, shares, policy, tuple(notes))
 
 
-def _settings(
+def settings_of(
     resolved: Resolved, *, approximate: bool, data_lanes: int, entries: int
 ) -> tuple[Settings, tuple[LaneShare, ...], list[str]]:
+    """OpenSM's settings for a scenario, the shares of links that they give, and notes. Raises as ``export``."""
     qos, network = resolved.tables["qos"], resolved.tables["network"]
     sl2vl = tuple(qos["sl2vl"])
     lanes = max(sl2vl) + 1

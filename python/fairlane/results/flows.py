@@ -2,8 +2,9 @@
 
 The completion time is from the call of the send to the delivery of the last byte. The ideal is what the flow would take
 if nothing else used the fabric: the CPU time of the send, the latencies of the links and switches of the route from
-host to host, and all bytes with the headers of their packets at the bandwidth of the slowest link of the route. The
-slowdown is the completion time by the ideal.
+host to host, and all bytes with the headers of their packets at the bandwidth of the slowest link of the route; within
+a host, the latency of its memory and the bytes at its bandwidth, those of NVLink for a job with NCCL. The slowdown is
+the completion time by the ideal.
 """
 
 from collections.abc import Mapping
@@ -31,14 +32,20 @@ def flows(run: Run) -> pl.DataFrame | None:
     spec = resolved(run)
     if spec is None or table.select("from_rank", "to_rank", "tag").is_duplicated().any():
         return None
-    hosts = spec["jobs"][spec["observe"]["record"]["job"]]["hosts"]
+    job = spec["jobs"][spec["observe"]["record"]["job"]]
+    hosts = job["hosts"]
     fabric = Fabric.build(spec["fabric"])
     pairs = table.select("from_rank", "to_rank").unique(maintain_order=True)
-    routes = [_route(fabric, hosts[a], hosts[b], spec["network"]["switch_latency"]) for a, b in pairs.iter_rows()]
-    ways = pairs.with_columns(pl.DataFrame(routes, {"latency": pl.Int64, "bandwidth": pl.Float64}, orient="row"))
+    memory = _memory(spec["mpi"], job.get("nccl"))
+    routes = [
+        memory if hosts[a] == hosts[b] else _route(fabric, hosts[a], hosts[b], spec["network"])
+        for a, b in pairs.iter_rows()
+    ]
+    columns = {"latency": pl.Int64, "bandwidth": pl.Float64, "header": pl.Int64}
+    ways = pairs.with_columns(pl.DataFrame(routes, columns, orient="row"))
     size = pl.col("bytes").cast(pl.Int64)
     packets = ((size + spec["network"]["mtu"] - 1) // spec["network"]["mtu"]).clip(1)
-    wire = 8e12 * (size + packets * spec["network"]["header"]) / pl.col("bandwidth")
+    wire = 8e12 * (size + packets * pl.col("header")) / pl.col("bandwidth")
     sending = pl.Series(numpy.interp(table["bytes"].to_numpy(), *_overheads(spec["mpi"])))
     time = pl.col("received_at_ps").cast(pl.Int64) - pl.col("sent_at_ps").cast(pl.Int64)
     ends = ["from_rank", "to_rank"]
@@ -75,13 +82,17 @@ def _place(column: str, quantile: float) -> pl.Expr:
     return ((count * round(quantile * 100) + 99) // 100 - 1).clip(0)
 
 
-def _route(fabric: Fabric, source: int, destination: int, switch_latency: int) -> tuple[int, float]:
-    """Latency in ps, and bandwidth of the slowest link; those of one host are of no link."""
-    if source == destination:
-        return 0, float("inf")
+def _route(fabric: Fabric, source: int, destination: int, network: Mapping[str, Any]) -> tuple[int, float, int]:
+    """Latency in ps, bandwidth of the slowest link in bit/s, and bytes of a packet's header."""
     links = fabric.route(source, destination)
-    latency = sum(int(fabric.links["latency"][link]) for link in links) + switch_latency * (len(links) - 1)
-    return latency, min(float(fabric.links["bandwidth"][link]) for link in links)
+    latency = sum(int(fabric.links["latency"][link]) for link in links) + network["switch_latency"] * (len(links) - 1)
+    return latency, min(float(fabric.links["bandwidth"][link]) for link in links), network["header"]
+
+
+def _memory(mpi: Mapping[str, Any], nccl: Mapping[str, Any] | None) -> tuple[int, float, int]:
+    """The same from rank to rank within a host: there are no packets."""
+    of, name = (mpi, "memory") if nccl is None else (nccl, "scale_up")
+    return of[f"{name}_latency"], of[f"{name}_bandwidth"], 0
 
 
 def _overheads(mpi: Mapping[str, Any]) -> tuple[list[int], list[int]]:

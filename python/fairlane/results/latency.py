@@ -73,11 +73,11 @@ class Latency:
         return summarize(self.exact, self.histogram, by)
 
 
-def exact_of(engine: Engine) -> pl.DataFrame:
-    """Counts, sums, least and largest values of what ``engine`` has delivered so far."""
+def exact_of(engine: Engine, table: str = "latency") -> pl.DataFrame:
+    """Counts, sums, least and largest values of what ``engine`` has delivered so far, by the keys of its table."""
     # A sum has 128 bits; beyond 2^53 a float still has it to 16 digits.
     total = pl.col("sum_high").cast(pl.Float64) * 2.0**64 + pl.col("sum_low").cast(pl.Float64)
-    return frame(engine.table("latency")).with_columns(sum=total).drop("sum_high", "sum_low")
+    return frame(engine.table(table)).with_columns(sum=total).drop("sum_high", "sum_low")
 
 
 def summarize(exact: pl.DataFrame, histogram: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:

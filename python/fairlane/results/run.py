@@ -128,6 +128,11 @@ class Run(Results):
     """The same over all traffic kinds of each job, all jobs of each workload, and all jobs by traffic kind."""
     latency_histogram: pl.DataFrame | None = None
     """Its histograms: one row per bucket in which something was counted."""
+    classes: pl.DataFrame | None = None
+    """One row per job and traffic class, and one for its messages without a class: messages, packets, bytes, latencies,
+    queueing delay, and slowdown against the isolated run; with ``classes``."""
+    class_interference: pl.DataFrame | None = None
+    """The rows of ``interference`` by traffic class of victim and aggressor; with ``classes``."""
     samples: pl.DataFrame | None = None
     """One row per interval, port and virtual lane in which something happened; with ``observe.interval``."""
     iterations: pl.DataFrame | None = None

@@ -12,6 +12,7 @@ from fairlane.core.drive import Engine
 from fairlane.core.tables import EngineTables, Work, frame, marks
 from fairlane.power import power
 from fairlane.results import accelerators, derive
+from fairlane.results.classes import ClassCounts, class_interference, classes
 from fairlane.results.culprit import LeftOut, lost_time
 from fairlane.results.latency import Latency
 from fairlane.results.schemas import RUN
@@ -25,6 +26,8 @@ class Observed:
     measured: EngineTables
     latency: Latency | None = None
     """Latencies, unless ``observe.counters`` is off."""
+    classes: ClassCounts | None = None
+    """What was counted by traffic class, in scenarios with classes."""
     marks: pl.DataFrame | None = None
     """Ranks' marks of iterations, with ``observe.iterations``."""
     record: Mapping[str, pl.DataFrame] = field(default_factory=dict)
@@ -38,6 +41,7 @@ class Observed:
         return cls(
             EngineTables.of(engine),
             Latency.measured(engine) if observe["counters"] else None,
+            ClassCounts.measured(engine) if observe["counters"] else None,
             marks(engine) if any(job.marks or job.measures for job in scenario.jobs) else None,
             {name: frame(engine.table(name)) for name in (*by_port, *scenario.recorded)},
         )
@@ -122,6 +126,10 @@ class Tables:
             makers["latency"] = lambda: derive.latency(labels, latency, self.latency_intervals)
             makers["latency_merged"] = lambda: derive.latency_merged(labels, latency, self.latency_intervals)
             makers["latency_histogram"] = lambda: derive.latency_histogram(labels, latency)
+        if (counts := seen.classes) is not None:
+            names = [label.name for label in labels]
+            makers["classes"] = lambda: classes(names, counts, self.alone)
+            makers["class_interference"] = lambda: class_interference(names, counts)
         if (samples := self.samples) is not None:
             makers["samples"] = lambda: derive.samples(links.table, samples)
         if (marked := seen.marks) is not None:

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 from fairlane.errors import Problem
 from fairlane.inputs.problems import Problems
 from fairlane.scenario.levels import MessageClass
+from fairlane.workload.builder import WORLD
 
 if TYPE_CHECKING:
     from fairlane.scenario.resolved import ResolvedJob
     from fairlane.scenario.tables import ScenarioTables
 
-WORLD = "world"
-"""Name of the communicator of all ranks of a job."""
 MOST_CLASSES = 64
 """Maximum number of classes: the simulator's sets of classes have 64 bits."""
 

@@ -36,14 +36,17 @@ class PriorityMap:
 def priority_map(
     qos: Mapping[str, Any], levels: Collection[int], *, approximate: bool
 ) -> tuple[PriorityMap, list[str]]:
-    """The map of a scenario's table ``qos`` for the levels in use, and notes.
+    """The map of a scenario's table ``qos`` for the ``levels`` in use, the default among them, and notes.
 
     Raises ``ScenarioError`` for what RoCE cannot do.
     """
-    lanes = tuple(qos["sl2vl"][:PRIORITIES])
-    if max(lanes) >= PRIORITIES:
+    given = qos["sl2vl"][:PRIORITIES]
+    most = max(given[level] for level in levels)
+    if most >= PRIORITIES:
         allowed = f"at most {PRIORITIES}, the traffic classes of RoCE"
-        raise ScenarioError(Problem("qos.sl2vl", f"needs {max(lanes) + 1} virtual lanes", list(lanes), allowed))
+        raise ScenarioError(Problem("qos.sl2vl", f"needs {most + 1} virtual lanes", list(given), allowed))
+    # Priorities that no message has may have lanes that RoCE lacks: they take that of the default.
+    lanes = tuple(lane if lane < PRIORITIES else given[qos["default"]] for lane in given)
     used = sorted({lanes[level] for level in levels})
     lossy = set(qos.get("lossy") or ())
     lossless = tuple(level in levels and lane not in lossy for level, lane in enumerate(lanes))

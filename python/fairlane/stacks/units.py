@@ -6,9 +6,9 @@ from typing import Any
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.scenario import Resolved
-from fairlane.scenario.classes import WORLD
 from fairlane.scenario.resolved import ResolvedJob
 from fairlane.stacks.libraries import Library
+from fairlane.workload.builder import WORLD
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ def write_otf2(timelines: Timelines, folder: str | Path) -> Written:
             for job in timelines.jobs:
                 name = timelines.names[job]
                 job_events = _Job.of(timelines, job)
-                place = quote(name, safe=" ")
+                place = folder_of(name)
                 events += _write(job_events, unfinished / place)
                 notes += job_events.notes()
                 archives[name] = target / place / f"{ARCHIVE}.otf2"
@@ -81,6 +81,11 @@ def write_otf2(timelines: Timelines, folder: str | Path) -> Written:
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
     return Written(archives, events, tuple(notes))
+
+
+def folder_of(name: str) -> str:
+    """The folder of a job within that of all: one name, whatever the job's is."""
+    return quote(name, safe=" ") if name.strip(".") else name.replace(".", "%2E")
 
 
 @dataclass

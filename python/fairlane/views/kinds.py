@@ -52,6 +52,7 @@ KINDS: Mapping[type[Results], Kind] = {
         {
             "slowdown": "throughput change of each job against its isolated run",
             "interference": "lost time, or queueing delay, by victim and aggressor",
+            "classes": "queueing delay by traffic class of victim and aggressor",
             "utilisation": "how busy and how blocked ports are, by class",
             "timeline": "how busy and how blocked ports are over time, by role",
             "iterations": "times of iterations: distribution by job, and their course",

@@ -1,8 +1,9 @@
 """QoS for OpenSM: what is exported, and what a real OpenSM has set in the ports of a subnet."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
-from fairlane.opensm.check import Checked
+from fairlane.opensm.check import Checked, Compared
 from fairlane.opensm.export import Exported
 from fairlane.stacks import Spelled
 from fairlane.views.model import View
@@ -30,6 +31,23 @@ def spelled(spelling: Spelled) -> Iterator[str]:
 
 def checked(check: Checked) -> View:
     """Compare OpenSM's settings with those exported: counts, and the differences."""
+    loaded = ", which has loaded the tables of the simulator" if check.engine == "file" else ""
+    return _compared(
+        "OpenSM against the exported settings",
+        check,
+        [
+            f"routing engine: {check.engine}{loaded}",
+            f"subnet up after {seconds(check.up_s)}, read back in {seconds(check.read_s)}",
+        ],
+    )
+
+
+def classes(check: Compared, file: Path) -> View:
+    """Compare the lanes of classes and jobs in a file of OpenSM with those of a scenario."""
+    return _compared(f"Traffic classes and jobs in {file}", check)
+
+
+def _compared(title: str, check: Checked | Compared, facts: Sequence[str] = ()) -> View:
     counts = [{"what": what, "count": count} for what, count in check.counts.items()]
     compared = f"{sum(check.counts.values()):,} compared."
     parts = [Table([Column("compared", "what"), Column("number", "count")], counts, sentence=compared)]
@@ -41,13 +59,4 @@ def checked(check: Checked) -> View:
         rows = [vars(difference) for difference in check.differences]
         left = [Column(difference.header, difference.value, left=True) for difference in shown]
         parts.append(Table(left, rows, "Differences", sentence=f"{differences}.", most=_MOST))
-    loaded = ", which has loaded the tables of the simulator" if check.engine == "file" else ""
-    return View(
-        title="OpenSM against the exported settings",
-        headline=differences,
-        facts=[
-            f"routing engine: {check.engine}{loaded}",
-            f"subnet up after {seconds(check.up_s)}, read back in {seconds(check.read_s)}",
-        ],
-        parts=parts,
-    )
+    return View(title=title, headline=differences, facts=list(facts), parts=parts)

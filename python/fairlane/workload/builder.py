@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from fairlane.power import Pace
 
 _T = TypeVar("_T")
+WORLD = "world"
+"""Name of the communicator of all ranks of a job."""
 _FIRST_KIND = 16
 """Name of the first communicator of a kind; 0 and 1 are all ranks and the rank itself."""
 

@@ -346,8 +346,8 @@ impl Mpi {
 
     /// Keeps the latencies of messages from now on.
     pub fn keep_latencies(&mut self) {
-        let jobs = self.jobs();
-        self.shards.iter_mut().for_each(|shard| shard.messaging.latencies = Latencies::new(jobs));
+        let counted = self.levels().traffic().len();
+        self.shards.iter_mut().for_each(|shard| shard.messaging.latencies = Latencies::new(counted));
     }
 
     /// The latencies of all messages whose payload has come through the network whole, each from the call of its send to the

@@ -13,7 +13,7 @@ use super::packet::{Packet, PacketNumber};
 use super::parameters::Turns;
 use super::plan::Plan;
 use crate::fault::BitErrorRate;
-use crate::ids::{HostId, LinkId};
+use crate::ids::{HostId, JobId, LinkId};
 use crate::kernel::Indexed;
 use crate::routing::Routing;
 use crate::topology::{Graph, RailMap};
@@ -179,7 +179,7 @@ impl Conditions {
     /// The addresses through which a lost packet is retransmitted: those that it had, or, where adapters have been cut off, others of
     /// the same hosts, as a connection moves to its alternate path (`InfiniBand` Architecture Specification, volume 1,
     /// section 17.2.8, "Automatic path migration").
-    pub fn alternate(&self, &Packet { source, to, job, number, .. }: &Packet) -> [u32; 2] {
+    pub fn alternate(&self, &Packet { source, to, number, .. }: &Packet, job: JobId) -> [u32; 2] {
         let Some((rails, jobs)) = &self.failover else { return [source, to] };
         let end = |address: u32| {
             let host = self.graph.host_of(HostId(address));
@@ -215,6 +215,7 @@ fn features(plan: &Plan, fabric: &Fabric) -> Features {
         gaps: (0..plan.graph.rails()).any(|rail| plan.graph.message_gap(rail as usize).0 > 0),
         pairs: plan.parameters.injection != Turns::Messages,
         details: plan.observe.onward_waiting || !plan.observe.departs().is_empty(),
+        classes: !plan.traffic.is_empty(),
     }
 }
 

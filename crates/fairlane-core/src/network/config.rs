@@ -7,7 +7,7 @@ use super::index::{PortIdx, SwitchIdx};
 use super::naming::Naming;
 use super::partition::Partition;
 use super::plan::Plan;
-use crate::ids::{LinkId, SwitchId};
+use crate::ids::{JobId, LinkId, SwitchId, TrafficId};
 use crate::units::Picoseconds;
 
 /// The configuration of one shard.
@@ -34,6 +34,12 @@ impl Config {
     #[inline(always)]
     pub const fn has<I: Instance>(&self) -> Features {
         if I::PLAIN { Features::NONE } else { self.conditions.features }
+    }
+
+    /// The job of a packet, by what it is counted for.
+    #[inline(always)]
+    pub fn job_of<I: Instance>(&self, traffic: TrafficId) -> JobId {
+        if self.has::<I>().classes { self.fabric.job_of(traffic) } else { JobId(traffic.0) }
     }
 
     /// The lanes whose credits can make one of `waiting` ready.

@@ -15,7 +15,7 @@
 
 use super::fabric::Fabric;
 use super::index::LaneIdx;
-use crate::ids::JobId;
+use crate::ids::TrafficId;
 use crate::units::Instant;
 
 /// The credits of one lane.
@@ -94,7 +94,7 @@ pub(super) struct CreditReturn {
     pub time: Instant,
     pub bytes: u32,
     /// The job of the packet that returns them.
-    pub job: JobId,
+    pub traffic: TrafficId,
     pub lane: LaneIdx,
 }
 
@@ -129,24 +129,24 @@ impl CreditReturns {
 
     /// The job whose credits arrived first at any of `lanes` (a set of bits), if any have arrived by `now`. Credits of one
     /// instant are ordered by lane, then job.
-    pub fn first_by(&self, now: Instant, lanes: u64) -> Option<JobId> {
+    pub fn first_by(&self, now: Instant, lanes: u64) -> Option<TrafficId> {
         let arrived = self.list.iter().filter(|credit| credit.time <= now && lanes & credit.lane.bit() != 0);
-        arrived.map(|credit| (credit.time, credit.lane, credit.job)).min().map(|(.., job)| job)
+        arrived.map(|credit| (credit.time, credit.lane, credit.traffic)).min().map(|(.., traffic)| traffic)
     }
 
     /// The same with a pool: the job of the first credits that any of `stalled` gains from, which are its own, and those of
     /// another lane that go to the pool. `pooled`: the bytes of each lane in the pool.
     #[cold]
-    pub fn first_useful(&self, now: Instant, stalled: u64, mut pooled: Vec<u32>) -> Option<JobId> {
+    pub fn first_useful(&self, now: Instant, stalled: u64, mut pooled: Vec<u32>) -> Option<TrafficId> {
         let mut arrived: Vec<&CreditReturn> = self.list.iter().filter(|credit| credit.time <= now).collect();
-        arrived.sort_unstable_by_key(|credit| (credit.time, credit.lane, credit.job));
+        arrived.sort_unstable_by_key(|credit| (credit.time, credit.lane, credit.traffic));
         let useful = arrived.into_iter().find(|credit| {
             let pooled = &mut pooled[credit.lane.index()];
             let to_pool = credit.bytes.min(*pooled);
             *pooled -= to_pool;
             stalled & credit.lane.bit() != 0 || stalled != 0 && to_pool > 0
         });
-        useful.map(|credit| credit.job)
+        useful.map(|credit| credit.traffic)
     }
 
     /// When the next credits arrive at any of `lanes`, of a port that has absorbed all that have arrived.
@@ -191,7 +191,8 @@ mod tests {
 
     #[test]
     fn a_port_waits_for_the_first_credits_of_the_lanes_that_lack_some() {
-        let credit = |time, lane| CreditReturn { time: Instant(time), bytes: 64, job: JobId(0), lane: LaneIdx(lane) };
+        let credit =
+            |time, lane| CreditReturn { time: Instant(time), bytes: 64, traffic: TrafficId(0), lane: LaneIdx(lane) };
         let returns =
             CreditReturns { list: vec![credit(50, 0), credit(30, 1), credit(40, 0)], wakes: true, uncharged: 0 };
         let next = [0b01, 0b10, 0b11, 0b100].map(|lanes| returns.next(lanes));
@@ -215,12 +216,16 @@ mod tests {
         let fabric = &network.shards[0].config.fabric;
         // Lane 0 has 100 bytes in the pool, lane 1 has none.
         let pooled = [4132 - 100, 8254 - 500].map(|held| Credits::new(held).pooled(fabric)).to_vec();
-        let credit =
-            |time, lane, job, bytes| CreditReturn { time: Instant(time), bytes, job: JobId(job), lane: LaneIdx(lane) };
+        let credit = |time, lane, traffic, bytes| CreditReturn {
+            time: Instant(time),
+            bytes,
+            traffic: TrafficId(traffic),
+            lane: LaneIdx(lane),
+        };
         let returns = |list| CreditReturns { list, wakes: true, uncharged: 0 };
         let own = returns(vec![credit(60, 1, 9, 64), credit(50, 1, 8, 64), credit(90, 0, 7, 64)]);
         let first = |returns: &CreditReturns, now, stalled| {
-            returns.first_useful(Instant(now), stalled, pooled.clone()).map(|job| job.0)
+            returns.first_useful(Instant(now), stalled, pooled.clone()).map(|traffic| traffic.0)
         };
         // Credits of lane 1 refill its reserved part: lane 0 gains nothing from them.
         assert_eq!([first(&own, 70, 0b10), first(&own, 70, 0b01), first(&own, 90, 0b01)], [Some(8), None, Some(7)]);

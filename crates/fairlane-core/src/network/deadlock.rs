@@ -61,7 +61,8 @@ impl Network {
     }
 
     fn blocked(&self, link: LinkId, lane: LaneIdx) -> BlockedLane {
-        let jobs: Vec<JobId> = self.queued(link, lane).map(|packet| packet.job).collect();
+        let jobs: Vec<JobId> =
+            self.queued(link, lane).map(|packet| self.config().fabric.job_of(packet.traffic)).collect();
         BlockedLane {
             link,
             name: self.graph().link_name(link),

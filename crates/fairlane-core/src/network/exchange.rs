@@ -52,7 +52,7 @@ impl InFlight {
 
     /// Another shard has announced a message: keeps in this shard what reassembly needs of it.
     fn announce(&mut self, from: usize, announcement: Announcement) {
-        let Announcement { message, packets, bytes, token, job, kind, flags } = announcement;
+        let Announcement { message, packets, bytes, token, traffic, kind, flags } = announcement;
         let own = self.messages.insert(Message {
             offered: Instant::ZERO,
             sequence: 0,
@@ -63,7 +63,7 @@ impl InFlight {
             next: MessageIdx::NONE,
             to: NONE,
             pair: PairIdx::NONE,
-            job,
+            traffic,
             kind,
             vl: VirtualLane(0),
             flags,

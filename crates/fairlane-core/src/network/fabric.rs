@@ -10,7 +10,7 @@ use super::plan::Plan;
 use super::round_trip::longest_round_trip;
 use super::switch::{Architecture, InputQueued};
 use super::transport::{Feedback, Transport};
-use crate::ids::{HostId, JobId, LinkId, VirtualLane};
+use crate::ids::{HostId, JobId, LinkId, TrafficId, VirtualLane};
 use crate::observe;
 use crate::qos::arbiter::{MAX_LANES, MAX_VIRTUAL_LANES};
 use crate::routing::Routing;
@@ -29,6 +29,8 @@ pub(super) struct Fabric {
     pub transports: Vec<Arc<dyn Transport>>,
     /// The place of each job's transport among them; empty if all have the first.
     transport_of_job: Arc<[u16]>,
+    /// The job of each [`TrafficId`]; empty if they are the numbers of jobs.
+    job_of_traffic: Arc<[JobId]>,
     /// The feedback that each of them needs.
     pub feedback: Vec<Option<Feedback>>,
     /// The round trip of each of them; see [`FlowSetup::round_trip`](super::transport::FlowSetup::round_trip).
@@ -91,6 +93,7 @@ impl Fabric {
             round_trips: round_trips(plan, &feedback),
             transports,
             transport_of_job,
+            job_of_traffic: plan.traffic.as_slice().into(),
             feedback,
             full: narrow(parameters.largest_packet()),
             header: narrow(parameters.header),
@@ -112,6 +115,12 @@ impl Fabric {
             parameters: parameters.clone(),
             observe: plan.observe,
         }
+    }
+
+    /// The job whose packets are counted for `traffic`.
+    #[inline]
+    pub fn job_of(&self, traffic: TrafficId) -> JobId {
+        self.job_of_traffic.get(traffic.index()).copied().unwrap_or(JobId(traffic.0))
     }
 
     /// The place of a job's transport among [`Fabric::transports`].

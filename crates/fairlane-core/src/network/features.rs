@@ -53,6 +53,8 @@ pub(super) struct Features {
     pub pairs: bool,
     /// Records of single packets are kept: departures, or waiting by upstream link.
     pub details: bool,
+    /// Packets are counted by class, so that a [`TrafficId`](crate::ids::TrafficId) is not the number of a job.
+    pub classes: bool,
 }
 
 impl Features {
@@ -71,6 +73,7 @@ impl Features {
         gaps: false,
         pairs: false,
         details: false,
+        classes: false,
     };
 
     /// Whether there are none.

@@ -18,9 +18,22 @@ impl Network {
         let mut latencies = self.shards[0].observation.latencies.clone();
         self.shards[1..].iter().for_each(|shard| latencies.merge(&shard.observation.latencies));
         for packet in self.shards.iter().flat_map(|shard| shard.unseen(self.now())) {
-            latencies.record(packet.job, packet.kind, packet.latency());
+            latencies.record(packet.traffic, packet.kind, packet.latency());
         }
         latencies
+    }
+
+    /// Bytes on the wire of these packets, by [`TrafficId`](crate::ids::TrafficId); empty if packets are not counted by class.
+    #[must_use]
+    pub fn class_bytes(&self) -> Vec<u64> {
+        let mut sums = self.shards[0].observation.class_bytes.clone();
+        for shard in &self.shards[1..] {
+            sums.iter_mut().zip(&shard.observation.class_bytes).for_each(|(sum, more)| *sum += more);
+        }
+        for packet in self.shards.iter().flat_map(|shard| shard.unseen(self.now())) {
+            sums.get_mut(packet.traffic.index()).into_iter().for_each(|sum| *sum += u64::from(packet.bytes));
+        }
+        sums
     }
 
     /// The deliveries of messages that have come whole, to hosts of a shard that have not looked at them yet.
@@ -29,7 +42,7 @@ impl Network {
         let shard = &self.shards[shard];
         let whole = |packet: &Packet, token| {
             let stage = packet.flags.stage();
-            Delivery { at: packet.time, token, stage, first: true, last: true }
+            Delivery { at: packet.time, token, traffic: packet.traffic, stage, first: true, last: true }
         };
         let mut deliveries = Vec::new();
         let mut parts: FxHashMap<MessageIdx, (u32, Instant)> = FxHashMap::default();

@@ -32,7 +32,7 @@ impl InFlight {
         let packet = &self.packets[index];
         if packet.number.losses() == config.fabric.parameters.retry_count {
             let [from, to] = [packet.source, packet.to].map(|address| config.fabric.graph.host_of(HostId(address)));
-            self.given_up.push(GivenUp { at: due, job: packet.job, from, to });
+            self.given_up.push(GivenUp { at: due, job: config.fabric.job_of(packet.traffic), from, to });
         }
         let sender = usize::from(self.packets[index].origin);
         if sender == config.naming.shard {
@@ -48,8 +48,9 @@ impl InFlight {
         let packet = &mut self.packets[index];
         if packet.number.losses() < config.fabric.parameters.retry_count {
             packet.number = packet.number.lost();
-            if config.fabric.feedback_of(packet.job).is_none() {
-                [packet.source, packet.to] = config.conditions.alternate(packet);
+            let job = config.fabric.job_of(packet.traffic);
+            if config.fabric.feedback_of(job).is_none() {
+                [packet.source, packet.to] = config.conditions.alternate(packet, job);
             }
             self.totals.packets_retransmitted += 1;
             self.hand_over(config, Content::Lost(index), (index, link), due);
@@ -61,7 +62,7 @@ impl InFlight {
 
     /// Hands a packet that was lost on a link to the port of the NIC that sent it, at instant `at`.
     pub fn hand_over(&mut self, config: &Config, content: Content, (packet, link): (PacketIdx, LinkId), at: Instant) {
-        let Packet { bytes, to, job, kind, vl, source, .. } = self.packets[packet];
+        let Packet { bytes, to, traffic, kind, vl, source, .. } = self.packets[packet];
         let payload = u64::from(bytes - config.fabric.header);
         // After messages of the same instant, by the link of the loss, whatever the shards: of one link in order of loss.
         let sequence = 1 << 63 | u64::from(link.0) << 32 | self.sequence & u64::from(u32::MAX);
@@ -75,7 +76,7 @@ impl InFlight {
             next: MessageIdx::NONE,
             to,
             pair: PairIdx::NONE,
-            job,
+            traffic,
             kind,
             vl,
             flags: PacketFlags::new(0, true, false),
@@ -219,8 +220,8 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
             self.in_flight.packets[before].next = PacketIdx::NONE;
         }
         self.count_left(lane, last);
-        let &Packet { time: joined, job, came, held, .. } = &self.in_flight.packets[last];
-        self.observation.dequeued::<I>(self.port, job);
+        let &Packet { time: joined, traffic, came, held, .. } = &self.in_flight.packets[last];
+        self.observation.dequeued::<I>(self.port, traffic);
         let waited = self.port.busy_until.since(joined);
         if I::COUNTERS {
             self.lanes[place].waited += waited;
@@ -245,8 +246,9 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     /// answers it. Returns whether it was trimmed.
     fn trim(&mut self, packet: PacketIdx, vl: VirtualLane, time: Instant) -> bool {
         let config = self.config;
-        let &Packet { bytes, came, credited, held, job, lane, vl: before, .. } = &self.in_flight.packets[packet];
-        let answered = config.fabric.feedback_of(job).is_some() && !self.in_flight.is_control(packet);
+        let &Packet { bytes, came, credited, held, traffic, lane, vl: before, .. } = &self.in_flight.packets[packet];
+        let answered =
+            config.fabric.feedback_of(config.fabric.job_of(traffic)).is_some() && !self.in_flight.is_control(packet);
         if bytes == config.fabric.header || before == vl || !answered {
             return false;
         }
@@ -257,7 +259,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         let payload = bytes - config.fabric.header;
         self.return_upstream(
             (came.link(), credited),
-            Returned { port: PortIdx::NONE, lane: held, job, bytes: payload, freed: time },
+            Returned { port: PortIdx::NONE, lane: held, traffic, bytes: payload, freed: time },
         );
         if config.fabric.adaptive {
             let window = self.in_flight.calendar.window() + 1;
@@ -270,10 +272,10 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     /// A packet that has come to this port is lost at `now`.
     fn lose(&mut self, packet: PacketIdx, now: Instant) {
         if KIND != kind::NIC {
-            let &Packet { came, credited, held, job, bytes, lane, .. } = &self.in_flight.packets[packet];
+            let &Packet { came, credited, held, traffic, bytes, lane, .. } = &self.in_flight.packets[packet];
             self.return_upstream(
                 (came.link(), credited),
-                Returned { port: PortIdx::NONE, lane: held, job, bytes, freed: now },
+                Returned { port: PortIdx::NONE, lane: held, traffic, bytes, freed: now },
             );
             if self.config.fabric.adaptive {
                 let next = self.in_flight.calendar.window() + 1;
@@ -292,7 +294,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
             self.port.unusual &= !UNCHARGED;
             let returns = &mut self.in_flight.returns[self.number];
             (returns.uncharged, returns.wakes) = (0, false);
-            self.observation.stall_ended_by::<I>(self.number, self.port, self.port.job);
+            self.observation.stall_ended_by::<I>(self.number, self.port, self.port.traffic);
         }
     }
 }

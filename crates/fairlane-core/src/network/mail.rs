@@ -5,7 +5,7 @@
 use super::index::{LaneIdx, MessageIdx, PortIdx, SwitchIdx};
 use super::nic::flows::Tag;
 use super::packet::{Packet, PacketFlags};
-use crate::ids::{JobId, LinkId};
+use crate::ids::{LinkId, TrafficId};
 use crate::kernel::Indexed;
 use crate::qos::levels::TrafficKind;
 use crate::units::Instant;
@@ -49,7 +49,7 @@ pub(super) struct Returned {
     /// In the shard that it belongs to.
     pub port: PortIdx,
     pub lane: LaneIdx,
-    pub job: JobId,
+    pub traffic: TrafficId,
     pub bytes: u32,
     /// When the buffer was freed, ps; they arrive one link latency later.
     pub freed: Instant,
@@ -63,7 +63,7 @@ pub(super) struct Announcement {
     pub packets: u32,
     pub bytes: u64,
     pub token: u32,
-    pub job: JobId,
+    pub traffic: TrafficId,
     pub kind: TrafficKind,
     pub flags: PacketFlags,
 }

@@ -7,10 +7,11 @@ use super::features::Instance;
 use super::in_flight::InFlight;
 use super::index::{LaneIdx, PacketIdx, PortIdx};
 use super::packet::{Owner, Packet};
+use super::plan::Plan;
 use super::port::{Lane, Port};
 use super::switch::input_queued::Queue;
-use crate::ids::JobId;
-use crate::observe::{self, Departure, Interference, Latencies};
+use crate::ids::{JobId, TrafficId};
+use crate::observe::{Departure, Interference, Latencies};
 use crate::routing::Step;
 use crate::units::{Instant, Picoseconds};
 
@@ -19,7 +20,7 @@ pub(super) struct Transmission {
     pub packet: PacketIdx,
     pub time: Instant,
     pub bytes: u32,
-    pub job: JobId,
+    pub traffic: TrafficId,
     pub wire_time: Picoseconds,
     pub waited: Picoseconds,
 }
@@ -36,17 +37,22 @@ pub(super) struct Observation {
     pub departures: Vec<Departure>,
     /// Of packets that their hosts have taken.
     pub latencies: Latencies,
+    /// Bytes on the wire of the same packets, by [`TrafficId`]; empty if packets are not counted by class.
+    pub class_bytes: Vec<u64>,
 }
 
 impl Observation {
-    /// Nothing observed yet, of `jobs` jobs on ports with so many lanes in all.
-    pub fn new(parameters: &observe::Parameters, jobs: usize, lanes: usize) -> Self {
+    /// Nothing observed yet, on ports with so many lanes in all.
+    pub fn new(plan: &Plan, lanes: usize) -> Self {
+        let parameters = &plan.observe;
+        let counted = plan.jobs.max(plan.traffic.len());
         Self {
-            interference: Interference::new(jobs, parameters.interference_by_port),
+            interference: Interference::new(counted, parameters.interference_by_port),
             input_queueing: vec![0; if parameters.onward_waiting { lanes } else { 0 }],
             departs: parameters.departs(),
             departures: Vec::new(),
-            latencies: if parameters.counters { Latencies::new(jobs) } else { Latencies::default() },
+            latencies: if parameters.counters { Latencies::new(counted) } else { Latencies::default() },
+            class_bytes: vec![0; plan.traffic.len()],
         }
     }
 
@@ -57,18 +63,19 @@ impl Observation {
         }
     }
 
-    /// Records a single packet, where [`Features::details`](super::features::Features::details) are kept. `upstream`: the
+    /// Records a single packet of `job`, where [`Features::details`](super::features::Features::details) are kept. `upstream`: the
     /// place of the counter of the link and lane that the packet came over (see
     /// [`Fabric::onward_place`](super::fabric::Fabric::onward_place)).
     #[cold]
     pub fn detail(
         &mut self,
         in_flight: &InFlight,
+        job: JobId,
         (port, lane): (PortIdx, LaneIdx),
         sent: &Transmission,
         upstream: Option<usize>,
     ) {
-        let &Transmission { packet, time, waited, bytes, job, .. } = sent;
+        let &Transmission { packet, time, waited, bytes, .. } = sent;
         if let Some(upstream) = upstream {
             self.add_waiting(upstream, waited);
         }
@@ -97,71 +104,78 @@ impl Observation {
         });
     }
 
-    /// A packet of `job` joins the queue of `lane` at `time`, while the link may be busy.
+    /// A packet of `traffic` joins the queue of `lane` at `time`, while the link may be busy.
     #[inline(always)]
-    pub fn enqueued<I: Instance>(&mut self, at: PortIdx, port: &mut Port, lane: &mut Lane, job: JobId, time: Instant) {
+    pub fn enqueued<I: Instance>(
+        &mut self,
+        at: PortIdx,
+        port: &mut Port,
+        lane: &mut Lane,
+        traffic: TrafficId,
+        time: Instant,
+    ) {
         if I::COUNTERS && port.busy_until > time {
-            self.interference.charge(at.0, job.0, port.job.0, (port.busy_until - time).0);
+            self.interference.charge(at.0, traffic.0, port.traffic.0, (port.busy_until - time).0);
         }
-        self.requeued::<I>(port, lane, job);
+        self.requeued::<I>(port, lane, traffic);
     }
 
     /// The message of which a packet has just started waits with its next packet.
     #[inline(always)]
-    pub fn requeued<I: Instance>(&mut self, port: &mut Port, lane: &mut Lane, job: JobId) {
+    pub fn requeued<I: Instance>(&mut self, port: &mut Port, lane: &mut Lane, traffic: TrafficId) {
         if I::COUNTERS {
-            port.waiters.join(job.0);
+            port.waiters.join(traffic.0);
             lane.max_depth = lane.max_depth.max(lane.depth);
         }
     }
 
-    /// A packet of `job` leaves its queue.
+    /// A packet of `traffic` leaves its queue.
     #[inline(always)]
-    pub fn dequeued<I: Instance>(&mut self, port: &mut Port, job: JobId) {
+    pub fn dequeued<I: Instance>(&mut self, port: &mut Port, traffic: TrafficId) {
         if I::COUNTERS {
-            port.waiters.leave(job.0);
+            port.waiters.leave(traffic.0);
         }
     }
 
-    /// A packet of `job` waits for `span` for the packet that the link carries, and joins no queue.
+    /// A packet of `traffic` waits for `span` for the packet that the link carries, and joins no queue.
     #[inline(always)]
-    pub fn waited_for_link<I: Instance>(&mut self, at: PortIdx, port: &Port, job: JobId, span: Picoseconds) {
+    pub fn waited_for_link<I: Instance>(&mut self, at: PortIdx, port: &Port, traffic: TrafficId, span: Picoseconds) {
         if I::COUNTERS && span > Picoseconds::ZERO {
-            self.interference.charge(at.0, job.0, port.job.0, span.0);
+            self.interference.charge(at.0, traffic.0, port.traffic.0, span.0);
         }
     }
 
-    /// Of the lanes that lacked credits, the first got some: a packet of `job` returned them.
-    pub fn stall_ended_by<I: Instance>(&mut self, at: PortIdx, port: &mut Port, job: JobId) {
+    /// Of the lanes that lacked credits, the first got some: a packet of `traffic` returned them.
+    pub fn stall_ended_by<I: Instance>(&mut self, at: PortIdx, port: &mut Port, traffic: TrafficId) {
         if I::COUNTERS {
-            self.interference.credited(at.0, &mut port.waiters, job.0);
+            self.interference.credited(at.0, &mut port.waiters, traffic.0);
         }
     }
 
-    /// A packet of `job` joins a queue at the input of a switch.
-    pub fn joined_input<I: Instance>(&mut self, queue: &mut Queue, job: JobId, now: Instant) {
+    /// A packet of `traffic` joins a queue at the input of a switch.
+    pub fn joined_input<I: Instance>(&mut self, queue: &mut Queue, traffic: TrafficId, now: Instant) {
         if I::COUNTERS {
             queue.waiters.stalled((now - queue.settled).0);
             queue.settled = now;
-            queue.waiters.join(job.0);
+            queue.waiters.join(traffic.0);
         }
     }
 
-    /// The first packet of a queue at the input of a switch, of `job`, starts to cross to the output `port`; what it lacked last
+    /// The first packet of a queue at the input of a switch, of `traffic`, starts to cross to the output `port`; what it lacked last
     /// was released by a packet of `aggressor`.
     pub fn left_input<I: Instance>(
         &mut self,
         port: PortIdx,
         queue: &mut Queue,
-        job: JobId,
-        aggressor: JobId,
+        traffic: TrafficId,
+        aggressor: TrafficId,
         now: Instant,
     ) {
         if I::COUNTERS {
             queue.waiters.stalled((now - queue.settled).0);
             queue.settled = now;
             self.interference.credited(port.0, &mut queue.waiters, aggressor.0);
-            queue.waiters.leave(job.0);
+            queue.waiters.leave(traffic.0);
         }
     }
 
@@ -176,7 +190,7 @@ impl Observation {
         lane.waited += sent.waited;
         port.active += sent.wire_time;
         if port.waiting != 0 {
-            self.interference.carried(at.0, &port.waiters, sent.job.0, sent.wire_time.0);
+            self.interference.carried(at.0, &port.waiters, sent.traffic.0, sent.wire_time.0);
         }
     }
 
@@ -185,7 +199,12 @@ impl Observation {
     pub fn delivered<I: Instance>(&mut self, packet: &Packet) {
         // Those that are given up came over no link.
         if I::COUNTERS && packet.came != Step::NONE {
-            self.latencies.record(packet.job, packet.kind, packet.latency());
+            self.latencies.record(packet.traffic, packet.kind, packet.latency());
+            if !I::PLAIN
+                && let Some(sum) = self.class_bytes.get_mut(packet.traffic.index())
+            {
+                *sum += u64::from(packet.bytes);
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::index::{LaneIdx, MessageIdx, NoticeIdx, PacketIdx, PairIdx, PortIdx};
 use super::partition::Place;
-use crate::ids::{HostId, JobId, Rank, VirtualLane};
+use crate::ids::{HostId, JobId, Rank, TrafficId, VirtualLane};
 use crate::qos::levels::TrafficKind;
 use crate::routing::Step;
 use crate::units::{Bytes, Instant, Picoseconds};
@@ -22,8 +22,10 @@ pub struct Injection {
     pub rails: [u8; 2],
     /// Its virtual lane.
     pub vl: VirtualLane,
-    /// The job it is counted for.
+    /// Its job.
     pub job: JobId,
+    /// What it is counted for: its job, or a class of its job.
+    pub traffic: TrafficId,
     /// The traffic kind it is counted for.
     pub kind: TrafficKind,
     /// The rank that sends it, in its job.
@@ -45,6 +47,8 @@ pub struct Delivery {
     pub at: Instant,
     /// The injection's token.
     pub token: u32,
+    /// What the message is counted for.
+    pub traffic: TrafficId,
     /// The injection's stage.
     pub stage: u8,
     /// It is the first packet of its message to arrive.
@@ -75,7 +79,7 @@ pub(super) struct Message {
     pub to: u32,
     /// Its queue pair until its last packet starts, if it has one; see [`queue_pairs`](super::nic::queue_pairs).
     pub pair: PairIdx,
-    pub job: JobId,
+    pub traffic: TrafficId,
     pub kind: TrafficKind,
     pub vl: VirtualLane,
     pub flags: PacketFlags,
@@ -236,7 +240,7 @@ pub(super) struct Packet {
     /// The address of the adapter that sent it.
     pub source: u32,
     pub number: PacketNumber,
-    pub job: JobId,
+    pub traffic: TrafficId,
     pub kind: TrafficKind,
     pub vl: VirtualLane,
     /// The lane whose queue it is in or on its way to.

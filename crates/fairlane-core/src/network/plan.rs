@@ -34,6 +34,8 @@ pub struct Plan {
     pub trim_vl: Option<u8>,
     /// Jobs that share the fabric.
     pub jobs: usize,
+    /// The job of each [`TrafficId`](crate::ids::TrafficId); empty if they are the numbers of jobs.
+    pub traffic: Vec<JobId>,
     /// Sizes and times.
     pub parameters: Parameters,
     /// The observation to keep.

@@ -86,7 +86,7 @@ impl Shard {
             lanes: (0..naming.ports()).flat_map(|_| fabric.lane_credits()).map(Lane::new).collect(),
             arbiter: plan.arbiter.at(&conditions.bandwidths()),
             in_flight: InFlight::new(plan, &config, lookahead),
-            observation: Observation::new(&plan.observe, plan.jobs, lanes),
+            observation: Observation::new(plan, lanes),
             scratch: Scratch::default(),
             last_due: 0,
             to_hosts,

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{Architecture, Delivery, Endpoint, Injection, Parameters, Pause, Plan, Prefetch, transport};
 use crate::error::RunError;
-use crate::ids::{HostId, JobId, Rank, VirtualLane};
+use crate::ids::{HostId, JobId, Rank, TrafficId, VirtualLane};
 use crate::observe;
 use crate::qos::arbiter;
 use crate::qos::levels::TrafficKind;
@@ -27,6 +27,7 @@ pub fn plan(graph: &Arc<Graph>, routing: Arc<dyn Routing>, virtual_lanes: u8) ->
         architecture: Architecture::OutputQueued,
         virtual_lanes,
         jobs: 1,
+        traffic: Vec::new(),
         parameters: Parameters::default(),
         observe: observe::Parameters::default(),
     }
@@ -53,6 +54,7 @@ impl Endpoint for Senders {
             rails: [0, 0],
             vl: VirtualLane(0),
             job: JobId(u16::try_from(host.0).unwrap()),
+            traffic: TrafficId(u16::try_from(host.0).unwrap()),
             kind: TrafficKind::Eager,
             sender: Rank(0),
             receiver: Rank(0),

@@ -160,6 +160,21 @@ impl Interference {
         }
     }
 
+    /// The matrix of `jobs` jobs, if this is one of classes: `job` gives the job of each.
+    #[must_use]
+    pub fn gathered(&self, jobs: usize, job: impl Fn(u16) -> u16) -> Self {
+        let mut sum = Self::new(jobs, self.by_port.is_some());
+        for (cell, &span) in self.matrix.iter().enumerate() {
+            let [delayed, delaying] = [cell / self.jobs, cell % self.jobs]
+                .map(|number| job(u16::try_from(number).expect("invariant: what is counted has 16-bit numbers")));
+            sum.matrix[usize::from(delayed) * jobs + usize::from(delaying)] += span;
+        }
+        for (&(port, delayed, delaying), &span) in self.by_port.iter().flatten() {
+            sum.by_port.iter_mut().for_each(|by_port| add(by_port, (port, job(delayed), job(delaying)), span));
+        }
+        sum
+    }
+
     /// How many jobs there are.
     #[must_use]
     pub fn jobs(&self) -> usize {

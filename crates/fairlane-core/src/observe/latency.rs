@@ -3,7 +3,7 @@
 //! Count, sum, minimum and maximum are exact. A bucket is as wide as a 256th of its lowest value or narrower, so a quantile is
 //! known within 0.4%. All histograms have the same buckets: those of several jobs or runs are merged exactly by adding counts.
 
-use crate::ids::JobId;
+use crate::ids::TrafficId;
 use crate::qos::levels::TrafficKind;
 use crate::units::Picoseconds;
 
@@ -131,23 +131,28 @@ fn bounds(bucket: usize) -> (Picoseconds, Picoseconds) {
     (Picoseconds(low), Picoseconds(low + ((1 << shift) - 1)))
 }
 
-/// A histogram for each job and traffic kind; none at all where latencies are not kept.
+/// A histogram for each [`TrafficId`] and traffic kind; none at all where latencies are not kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Latencies(Vec<Histogram>);
 
 impl Latencies {
-    /// Empty histograms for this many jobs.
+    /// Empty histograms for this many jobs, or classes of jobs.
     #[must_use]
-    pub fn new(jobs: usize) -> Self {
-        Self(vec![Histogram::default(); jobs * TrafficKind::ALL.len()])
+    pub fn new(counted: usize) -> Self {
+        Self(vec![Histogram::default(); counted * TrafficKind::ALL.len()])
     }
 
     /// Counts one latency, if latencies are kept.
     #[inline]
-    pub fn record(&mut self, job: JobId, kind: TrafficKind, latency: Picoseconds) {
-        if let Some(histogram) = self.0.get_mut(job.index() * TrafficKind::ALL.len() + kind.index()) {
+    pub fn record(&mut self, traffic: TrafficId, kind: TrafficKind, latency: Picoseconds) {
+        if let Some(histogram) = self.0.get_mut(traffic.index() * TrafficKind::ALL.len() + kind.index()) {
             histogram.record(latency);
         }
+    }
+
+    /// Counts all that a histogram has counted.
+    pub fn merge_into(&mut self, traffic: TrafficId, kind: TrafficKind, more: &Histogram) {
+        self.0[traffic.index() * TrafficKind::ALL.len() + kind.index()].merge(more);
     }
 
     /// Counts all that has been counted elsewhere, of the same jobs.
@@ -155,13 +160,13 @@ impl Latencies {
         self.0.iter_mut().zip(&other.0).for_each(|(histogram, more)| histogram.merge(more));
     }
 
-    /// The histograms in which something has been counted, in order of job, then traffic kind.
-    pub fn histograms(&self) -> impl Iterator<Item = (JobId, TrafficKind, &Histogram)> {
-        let places = (0..u16::MAX).flat_map(|job| TrafficKind::ALL.map(|kind| (JobId(job), kind)));
+    /// The histograms in which something has been counted, in order of [`TrafficId`], then traffic kind.
+    pub fn histograms(&self) -> impl Iterator<Item = (TrafficId, TrafficKind, &Histogram)> {
+        let places = (0..u16::MAX).flat_map(|traffic| TrafficKind::ALL.map(|kind| (TrafficId(traffic), kind)));
         places
             .zip(&self.0)
             .filter(|(_, histogram)| !histogram.counts.is_empty())
-            .map(|((job, kind), found)| (job, kind, found))
+            .map(|((traffic, kind), found)| (traffic, kind, found))
     }
 }
 
@@ -223,11 +228,11 @@ mod tests {
     #[test]
     fn what_is_not_kept_is_not_counted() {
         let mut latencies = Latencies::default();
-        latencies.record(JobId(0), TrafficKind::Bulk, Picoseconds(7));
+        latencies.record(TrafficId(0), TrafficKind::Bulk, Picoseconds(7));
         assert_eq!(latencies.histograms().count(), 0);
         let mut latencies = Latencies::new(2);
-        latencies.record(JobId(1), TrafficKind::Bulk, Picoseconds(7));
-        let found: Vec<_> = latencies.histograms().map(|(job, kind, it)| (job, kind, it.sum())).collect();
-        assert_eq!(found, [(JobId(1), TrafficKind::Bulk, 7)]);
+        latencies.record(TrafficId(1), TrafficKind::Bulk, Picoseconds(7));
+        let found: Vec<_> = latencies.histograms().map(|(traffic, kind, it)| (traffic, kind, it.sum())).collect();
+        assert_eq!(found, [(TrafficId(1), TrafficKind::Bulk, 7)]);
     }
 }

@@ -1,7 +1,9 @@
 //! Messages that are given from outside while the simulation runs: a rank waits for them, sends or receives each at its time, and
 //! keeps when those that it receives were complete.
 
-use super::{COMM_WORLD, GraphOp, Op, P2p, RequestId, SendMode, Source, Tag};
+use std::sync::Arc;
+
+use super::{COMM_SELF, Comm, CommHandle, GraphOp, Op, P2p, RequestId, SendMode, Source, Tag};
 use crate::ids::Rank;
 use crate::units::{Bytes, Instant, Picoseconds};
 
@@ -23,6 +25,8 @@ pub struct Message {
     pub tag: Tag,
     /// Completion rule of the send.
     pub mode: SendMode,
+    /// Its communicator: [`COMM_WORLD`](super::COMM_WORLD), or one of [`Stepped::communicator`].
+    pub comm: CommHandle,
 }
 
 /// The meaning of a request of the rank.
@@ -50,14 +54,26 @@ pub struct Stepped {
     ops: Vec<Op>,
     next: usize,
     idle: bool,
+    /// Communicators of all ranks besides the first: their names and, until they are defined, their members.
+    names: Arc<[Arc<str>]>,
+    members: Option<Arc<[Rank]>>,
     completed: Vec<(Instant, u64)>,
 }
 
 impl Stepped {
-    /// The program of a job of so many ranks.
+    /// The program of a job of so many ranks, which are all members of communicators with these names, too.
     #[must_use]
-    pub fn program(ranks: usize) -> super::Program {
-        super::Program { ranks: (0..ranks).map(|_| Box::new(Self::default()) as Box<dyn Source>).collect() }
+    pub fn program(ranks: u32, names: &[String]) -> super::Program {
+        let names: Arc<[Arc<str>]> = names.iter().map(|name| name.as_str().into()).collect();
+        let members: Arc<[Rank]> = (0..ranks).map(Rank).collect();
+        let rank = || Self { names: Arc::clone(&names), members: Some(Arc::clone(&members)), ..Self::default() };
+        super::Program { ranks: (0..ranks).map(|_| Box::new(rank()) as Box<dyn Source>).collect() }
+    }
+
+    /// The communicator whose name stands at this place.
+    #[must_use]
+    pub fn communicator(place: u16) -> CommHandle {
+        COMM_SELF + 1 + CommHandle::from(place)
     }
 
     /// The name of a timer at whose end the message is sent, or its receive posted if `receives`.
@@ -87,15 +103,21 @@ impl Stepped {
             let request = self.request(Awaited::Idle);
             self.ops.extend([GraphOp::Delay(IDLE, request), GraphOp::Report(request)].map(Op::Graph));
         }
-        let comm = COMM_WORLD;
+        if let Some(members) = self.members.take() {
+            for (place, name) in (0..).zip(&*self.names) {
+                let (new, members) = (Self::communicator(place), Arc::clone(&members));
+                let named = Comm::SetName { comm: new, name: Arc::clone(name) };
+                self.ops.extend([Comm::Define { new, members }, named].map(Op::Comm));
+            }
+        }
         self.receives.sort_unstable_by_key(|message| message.handle);
-        for Message { handle, from, tag, .. } in std::mem::take(&mut self.receives) {
+        for Message { handle, from, tag, comm, .. } in std::mem::take(&mut self.receives) {
             let request = self.request(Awaited::Message(handle));
             let receive = P2p::Irecv { from: Some(from), tag: Some(tag), comm, request };
             self.ops.extend([Op::P2p(receive), Op::Graph(GraphOp::Report(request))]);
         }
         self.sends.sort_unstable_by_key(|message| message.handle);
-        for Message { to, bytes, tag, mode, .. } in self.sends.drain(..) {
+        for Message { to, bytes, tag, mode, comm, .. } in self.sends.drain(..) {
             // Given up at once: who receives it knows when it is complete.
             let request = RequestId::MAX;
             let send = P2p::Isend { to, bytes, tag, comm, mode, request };
@@ -136,6 +158,10 @@ impl Source for Stepped {
         self.completed.len() > before
     }
 
+    fn communicators(&self) -> Vec<Arc<str>> {
+        self.names.to_vec()
+    }
+
     fn stepped(&mut self) -> Option<&mut Stepped> {
         Some(self)
     }
@@ -148,10 +174,11 @@ impl Source for Stepped {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::program::COMM_WORLD;
 
     fn message(handle: u64) -> Message {
         let (from, to) = (Rank(0), Rank(1));
-        Message { handle, from, to, bytes: Bytes(8), tag: 0, mode: SendMode::Standard }
+        Message { handle, from, to, bytes: Bytes(8), tag: 0, mode: SendMode::Standard, comm: COMM_WORLD }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::arbiter::MAX_VIRTUAL_LANES;
 use super::classes::{Class, ClassSet, ClassSpec, MAX_CLASSES, Operation};
 use crate::error::BuildError;
-use crate::ids::{JobId, Rank, ServiceLevel, VirtualLane};
+use crate::ids::{JobId, Rank, ServiceLevel, TrafficId, VirtualLane};
 
 /// The purpose of a message, as far as the network can tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -64,6 +64,10 @@ pub struct Levels {
     jobs: Vec<JobLevels>,
 }
 
+/// Maximum number of jobs and classes of jobs that are counted apart: the interference matrix has a cell for every pair, 128 MiB
+/// for this many.
+const MOST_COUNTED: usize = 4096;
+
 /// The service levels of one job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct JobLevels {
@@ -73,6 +77,10 @@ struct JobLevels {
     exceptions: usize,
     /// The classes that select messages of the job.
     classes: ClassSet,
+    /// Those of them that are counted apart from the job's other messages.
+    counted: ClassSet,
+    /// Of its messages that have none of these; the classes follow, in order.
+    traffic: TrafficId,
     /// By kind: what holds where neither rank nor the message's class has a level of its own.
     resolved: [ServiceLevel; TrafficKind::ALL.len()],
 }
@@ -81,18 +89,20 @@ impl Levels {
     /// Every message on service level 0. `ranks` is the number of ranks of each job, in order of [`JobId`].
     #[must_use]
     pub fn new(ranks: &[u32]) -> Self {
-        let job = |ranks: &u32| JobLevels {
+        let job = |(number, ranks): (u16, &u32)| JobLevels {
             own: None,
             ranks: vec![None; *ranks as usize],
             exceptions: 0,
             classes: 0,
+            counted: 0,
+            traffic: TrafficId(number),
             resolved: [ServiceLevel(0); TrafficKind::ALL.len()],
         };
-        let jobs = ranks.iter().map(job).collect();
+        let jobs = (0..).zip(ranks).map(job).collect();
         Self { default: ServiceLevel(0), kinds: [None; TrafficKind::ALL.len()], classes: Vec::new(), jobs }
     }
 
-    /// The service level of a message from `sender` to `receiver`, ranks of `job`. `class` is asked for the number of its
+    /// The service level of a message from `sender` to `receiver`, ranks of `job`, and what it is counted for. `class` is asked for the number of its
     /// class if a class may select it.
     ///
     /// # Panics
@@ -106,14 +116,16 @@ impl Levels {
         receiver: Rank,
         kind: TrafficKind,
         class: impl FnOnce() -> Option<usize>,
-    ) -> ServiceLevel {
-        let JobLevels { ranks, exceptions, classes, resolved, .. } = &self.jobs[job.index()];
+    ) -> (ServiceLevel, TrafficId) {
+        let JobLevels { ranks, exceptions, classes, counted, traffic, resolved, .. } = &self.jobs[job.index()];
         let level = resolved[kind.index()];
         if *exceptions == 0 {
-            return level;
+            return (level, *traffic);
         }
-        let of_class = || if *classes == 0 { None } else { self.classes[class()?].level };
-        ranks[sender.index()].or(ranks[receiver.index()]).or_else(of_class).unwrap_or(level)
+        let class = if *classes == 0 { None } else { class() };
+        let of_class = || self.classes[class?].level;
+        let level = ranks[sender.index()].or(ranks[receiver.index()]).or_else(of_class).unwrap_or(level);
+        (level, traffic_of(*traffic, *counted, class))
     }
 
     /// The number of the class of a message of `job`: the first of those that select its communicator and the message itself.
@@ -128,6 +140,42 @@ impl Levels {
             left &= left - 1;
         }
         None
+    }
+
+    /// What messages are counted for, by [`TrafficId`]: a job, and the number of a class, or `None` for its messages that have none.
+    /// Classes are not counted apart where [`MOST_COUNTED`] would not do.
+    #[must_use]
+    pub fn traffic(&self) -> Vec<(JobId, Option<usize>)> {
+        let numbers = |set: ClassSet| (0..MAX_CLASSES).filter(move |class| set >> class & 1 == 1);
+        let of_job = |(job, levels): (u16, &JobLevels)| {
+            std::iter::once(None).chain(numbers(levels.counted).map(Some)).map(move |class| (JobId(job), class))
+        };
+        (0..).zip(&self.jobs).flat_map(of_job).collect()
+    }
+
+    /// The names of the classes, in order.
+    #[must_use]
+    pub fn class_names(&self) -> Vec<String> {
+        self.classes.iter().map(|class| class.name.to_string()).collect()
+    }
+
+    /// Whether classes are counted apart.
+    #[must_use]
+    pub fn count_classes(&self) -> bool {
+        self.jobs.iter().any(|job| job.counted != 0)
+    }
+
+    /// Counts the messages of each class apart from the other messages of its job, if there are not too many of them.
+    pub fn count_by_class(&mut self) {
+        let classes: usize = self.jobs.iter().map(|job| job.classes.count_ones() as usize).sum();
+        if self.jobs.len() + classes > MOST_COUNTED {
+            return;
+        }
+        let mut next = 0;
+        for job in &mut self.jobs {
+            (job.counted, job.traffic) = (job.classes, TrafficId(next));
+            next += 1 + u16::try_from(job.classes.count_ones()).expect("invariant: at most 64 classes");
+        }
     }
 
     /// Whether a class can select messages of `job`.
@@ -267,6 +315,14 @@ impl Levels {
     }
 }
 
+/// What a message of a class, or of none, is counted for, if that of those without is `first` and `counted` are those that follow.
+#[inline]
+fn traffic_of(first: TrafficId, counted: ClassSet, class: Option<usize>) -> TrafficId {
+    let Some(class) = class.filter(|class| counted >> class & 1 == 1) else { return first };
+    let before = (counted & ((1 << class) - 1)).count_ones();
+    TrafficId(first.0 + 1 + u16::try_from(before).expect("invariant: at most 64 classes"))
+}
+
 fn checked(path: &str, level: ServiceLevel) -> Result<ServiceLevel, BuildError> {
     if level.index() < ServiceLevel::COUNT {
         Ok(level)
@@ -329,7 +385,7 @@ mod tests {
     }
 
     fn of(levels: &Levels, sender: u32, receiver: u32) -> u8 {
-        levels.of(JOB, Rank(sender), Rank(receiver), TrafficKind::Bulk, || None).0
+        levels.of(JOB, Rank(sender), Rank(receiver), TrafficKind::Bulk, || None).0.0
     }
 
     #[test]
@@ -353,7 +409,7 @@ mod tests {
         let mut levels = levels();
         levels.set_kind(TrafficKind::Control, Some(ServiceLevel(3))).unwrap();
         levels.set_kind(TrafficKind::Collective, Some(ServiceLevel(2))).unwrap();
-        let of = |levels: &Levels, kind| levels.of(JOB, Rank(0), Rank(1), kind, || None).0;
+        let of = |levels: &Levels, kind| levels.of(JOB, Rank(0), Rank(1), kind, || None).0.0;
         assert_eq!(TrafficKind::ALL.map(|kind| of(&levels, kind)), [3, 0, 0, 2, 3, 2]);
         levels.set_kind(TrafficKind::CollectiveControl, Some(ServiceLevel(5))).unwrap();
         levels.set_kind(TrafficKind::CollectiveEager, Some(ServiceLevel(4))).unwrap();
@@ -381,8 +437,31 @@ mod tests {
         for kind in TrafficKind::ALL {
             let control = matches!(kind, TrafficKind::Control | TrafficKind::CollectiveControl);
             let expected = if control { 8 } else { 0 };
-            assert_eq!(levels.of(JOB, Rank(0), Rank(1), kind, || None).0, expected, "{}", kind.name());
+            assert_eq!(levels.of(JOB, Rank(0), Rank(1), kind, || None).0.0, expected, "{}", kind.name());
         }
+    }
+
+    #[test]
+    fn classes_are_counted_after_the_other_messages_of_their_job() {
+        let class =
+            |name: &str, jobs: Option<Vec<String>>| ClassSpec { name: name.to_owned(), jobs, ..ClassSpec::default() };
+        let mut levels = Levels::new(&[2, 2]);
+        assert_eq!(levels.traffic(), [(JobId(0), None), (JobId(1), None)]);
+        let only_second = Some(vec!["second".to_owned()]);
+        levels.define_classes(&[class("a", only_second), class("b", None)], &["first", "second"]).unwrap();
+        assert!(!levels.count_classes());
+        levels.count_by_class();
+        let expected = [(0, None), (0, Some(1)), (1, None), (1, Some(0)), (1, Some(1))];
+        assert_eq!(levels.traffic(), expected.map(|(job, class)| (JobId(job), class)));
+        for (number, (job, class)) in (0..).zip(expected) {
+            let counted = levels.of(JobId(job), Rank(0), Rank(1), TrafficKind::Bulk, || class).1;
+            assert_eq!(counted, TrafficId(number));
+        }
+        let mut many = Levels::new(&[1; MOST_COUNTED]);
+        many.define_classes(&[class("b", None)], &["job"; MOST_COUNTED]).unwrap();
+        many.count_by_class();
+        assert!(!many.count_classes(), "the matrix would be too large");
+        assert_eq!(many.of(JobId(7), Rank(0), Rank(0), TrafficKind::Bulk, || Some(0)).1, TrafficId(7));
     }
 
     #[test]
@@ -407,7 +486,7 @@ mod tests {
         assert!(!levels.depend_on_message());
         levels.set_class("b", Some(ServiceLevel(3))).unwrap();
         assert!(levels.depend_on_message());
-        let of = |levels: &Levels, class| levels.of(JOB, Rank(0), Rank(1), TrafficKind::Bulk, || class).0;
+        let of = |levels: &Levels, class| levels.of(JOB, Rank(0), Rank(1), TrafficKind::Bulk, || class).0.0;
         assert_eq!((of(&levels, Some(0)), of(&levels, Some(1)), of(&levels, None)), (0, 3, 0));
         levels.set_kind(TrafficKind::Bulk, Some(ServiceLevel(2))).unwrap();
         levels.set_rank(JOB, Rank(1), Some(ServiceLevel(4))).unwrap();

@@ -3,6 +3,7 @@
 //! [`TABLES`] lists the tables; each is made by a function of one of this folder's files, which says what its columns are.
 //! Jobs, ranks, links, lanes and iterations are numbers; times and instants are picoseconds.
 
+mod classes;
 mod digest;
 mod faults;
 mod latency;
@@ -75,6 +76,14 @@ pub const TABLES: &[ResultTable] = &[
     table("latency", latency::latency, "latencies of messages and packets, by job and traffic kind"),
     table("latency_histogram", latency::histogram, "the distribution of these latencies"),
     table("latency_counts", latency::counts, "the same in numbers alone"),
+    table("class_latency", latency::class_latency, "latencies by job, traffic class and traffic kind"),
+    table("class_latency_histogram", latency::class_histogram, "the distribution of these latencies"),
+    table("class_bytes", classes::bytes, "bytes of the packets of each job and traffic class"),
+    table(
+        "class_interference",
+        classes::interference,
+        "queueing delay by job and traffic class of victim and aggressor",
+    ),
     table("messages", record::messages, "the messages of the recorded jobs"),
     table("waits", record::waits, "the waits of the recorded jobs"),
     table("operations", record::operations, "what the ranks of the recorded jobs did, one operation after another"),

@@ -1,9 +1,12 @@
 //! Tables of ports: counters, and who delays whom.
 
+use std::borrow::Cow;
+
 use super::Measured;
 use crate::columns::Columns;
 use crate::columns::Unit::{Bytes, Count, Number, Picoseconds};
 use crate::ids::LinkId;
+use crate::observe::Interference;
 
 /// One row per link and lane, of the port that sends on the link.
 ///
@@ -45,9 +48,19 @@ pub(super) fn ports(of: Measured<'_>) -> Columns {
     columns.u64("onward_waiting", Picoseconds, waiting)
 }
 
+/// The interference matrix of jobs: the sum over their classes where these are counted apart.
+fn by_job(of: Measured<'_>) -> Cow<'_, Interference> {
+    let (matrix, levels) = (of.network.interference(), of.mpi.levels());
+    if !levels.count_classes() {
+        return matrix;
+    }
+    let traffic = levels.traffic();
+    Cow::Owned(matrix.gathered(of.mpi.jobs(), |counted| traffic[usize::from(counted)].0.0))
+}
+
 /// One row per pair of jobs: the queueing delay (`waiting`, ps) of the packets of job `delayed` that job `delaying` caused.
 pub(super) fn interference(of: Measured<'_>) -> Columns {
-    let matrix = of.network.interference();
+    let matrix = by_job(of);
     let cells = || (0..matrix.jobs()).flat_map(|a| (0..matrix.jobs()).map(move |b| (a, b)));
     let number = |job: usize| u32::try_from(job).unwrap_or(u32::MAX);
     Columns::default()
@@ -58,7 +71,7 @@ pub(super) fn interference(of: Measured<'_>) -> Columns {
 
 /// One row per link and pair of jobs, where that is kept and not zero: `waiting` as in [`interference`], at that port.
 pub(super) fn port_interference(of: Measured<'_>) -> Columns {
-    let rows = of.network.interference().by_port();
+    let rows = by_job(of).by_port();
     Columns::default()
         .u32("link", Number, rows.iter().map(|row| row.0))
         .u32("delayed", Number, rows.iter().map(|row| u32::from(row.1)))

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use fairlane_core::error::RunError;
-use fairlane_core::ids::{HostId, JobId, LinkId, Rank, VirtualLane};
+use fairlane_core::ids::{HostId, JobId, LinkId, Rank, TrafficId, VirtualLane};
 use fairlane_core::network::transport::{self, Surroundings, Transport};
 use fairlane_core::network::{
     Architecture, Delivery, Endpoint, Injection, Network, Parameters, Partition, Pause, Plan, Prefetch,
@@ -55,6 +55,7 @@ impl Endpoint for Flows {
                 rails: [0, 0],
                 vl: VirtualLane(0),
                 job: JobId(*job),
+                traffic: TrafficId(*job),
                 kind: TrafficKind::Bulk,
                 sender: Rank(0),
                 receiver: Rank(0),
@@ -126,6 +127,7 @@ impl Run {
             lossy: Vec::new(),
             trim_vl: None,
             jobs: 2,
+            traffic: Vec::new(),
             architecture: Architecture::OutputQueued,
             parameters: Parameters { buffer: Bytes(buffer), ..Parameters::default() },
             observe: observe::Parameters::default(),

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use fairlane_core::fault::FaultSpec;
-use fairlane_core::ids::{HostId, JobId, LinkId, Rank};
+use fairlane_core::ids::{HostId, JobId, LinkId, Rank, TrafficId};
 use fairlane_core::mpi::RailPolicy;
 use fairlane_core::network;
 use fairlane_core::observe;
@@ -296,10 +296,10 @@ fn a_job_whose_host_is_gone_fails() {
     let unfinished = simulation.mpi().records(JobId(0)).any(|(_, record)| record.finished.is_none());
     assert!(unfinished);
     let jobs_with_latencies = |simulation: &Simulation| -> Vec<_> {
-        simulation.message_latencies().histograms().map(|(job, ..)| job).collect()
+        simulation.message_latencies().histograms().map(|(traffic, ..)| traffic).collect()
     };
-    assert_eq!(jobs_with_latencies(&whole), [JobId(0), JobId(1)]);
-    assert_eq!(jobs_with_latencies(&simulation), [JobId(1)], "what is given up has no latency");
+    assert_eq!(jobs_with_latencies(&whole), [TrafficId(0), TrafficId(1)]);
+    assert_eq!(jobs_with_latencies(&simulation), [TrafficId(1)], "what is given up has no latency");
 }
 
 /// With errors a packet takes `1 + f` times its time on the wire and `f` times two latencies, where `f` is geometric: the mean of a

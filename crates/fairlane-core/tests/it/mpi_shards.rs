@@ -329,7 +329,7 @@ struct Run {
 impl Run {
     /// A message takes a latency, and a longer one time besides. Messages keep their order unless they may overtake.
     fn send(&mut self, injection: &Injection) {
-        let Injection { at, from, to, bytes, vl, rails, token, stage, urgent, .. } = *injection;
+        let Injection { at, from, to, bytes, vl, rails, token, traffic, stage, urgent, .. } = *injection;
         let jitter = (at.0 / 1000 + bytes.0 * 7 + u64::from(from.0) * 13 + u64::from(to.0) * 29) % 11 * 90_000;
         let mut first = at.0 + 600_000 + if self.overtaking { jitter } else { 0 };
         let host = &mut self.hosts[from.index()];
@@ -343,7 +343,7 @@ impl Run {
         host.sent += 2;
         for (at, is_first, is_last) in [(first, true, end == first), (end, false, true)] {
             if is_first || end > first {
-                let delivery = Delivery { at: Instant(at), token, stage, first: is_first, last: is_last };
+                let delivery = Delivery { at: Instant(at), token, traffic, stage, first: is_first, last: is_last };
                 self.hosts[to.index()].coming.insert((at, from.0, number, urgent), delivery);
                 number += 1;
             }

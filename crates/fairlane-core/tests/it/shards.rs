@@ -1,10 +1,11 @@
 //! The network in several shards, on one thread or several: results do not depend on it. On the network alone, with hosts
 //! that send at random times, answer some messages, and now and then put off looking at what has come.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fairlane_core::error::RunError;
-use fairlane_core::ids::{HostId, JobId, LinkId, Rank, VirtualLane};
+use fairlane_core::ids::{HostId, JobId, LinkId, Rank, TrafficId, VirtualLane};
 use fairlane_core::network::{
     Delivery, Endpoint, Injection, LaneCounters, Network, Parameters, Partition, Pause, Plan, Prefetch,
 };
@@ -42,18 +43,21 @@ struct Traffic {
     seen: Vec<Seen>,
     /// The host that fails, and the instant from which on it does.
     fails: Option<(u32, u64)>,
+    /// Messages of odd hosts are counted apart from those of even ones.
+    classes: bool,
 }
 
 impl Traffic {
     fn new(hosts: u32, rails: u8) -> Self {
         let own =
             (0..hosts).map(|host| (rng::stream(7, "traffic", u64::from(host)), u64::from(host) * 1_000)).collect();
-        Self { hosts, rails, own, seen: Vec::new(), fails: None }
+        Self { hosts, rails, own, seen: Vec::new(), fails: None, classes: false }
     }
 
     fn message(&mut self, from: u32, at: u64, to: u32, bytes: u64) -> Injection {
+        let classes = self.classes;
         let random = &mut self.own[from as usize].0;
-        Injection {
+        let mut injection = Injection {
             at: Instant(at),
             from: HostId(from),
             to: HostId(to),
@@ -61,13 +65,17 @@ impl Traffic {
             rails: [random.random_range(0..self.rails); 2],
             vl: VirtualLane(random.random_range(0..2)),
             job: JobId(random.random_range(0..JOBS)),
+            traffic: TrafficId(0),
             kind: TrafficKind::ALL[random.random_range(0..TrafficKind::ALL.len())],
             sender: Rank(from),
             receiver: Rank(to),
             token: from,
             stage: if bytes == ASKS { 1 } else { 0 },
             urgent: random.random_bool(0.1),
-        }
+        };
+        let odd = u16::from(from % 2 == 1);
+        injection.traffic = TrafficId(if classes { 2 * injection.job.0 + odd } else { injection.job.0 });
+        injection
     }
 }
 
@@ -127,6 +135,7 @@ struct Results {
     latencies: observe::Latencies,
     seen: Vec<Seen>,
     unseen: Vec<Delivery>,
+    class_bytes: Vec<u64>,
 }
 
 fn results(network: &Network, endpoints: &[Traffic]) -> Results {
@@ -149,6 +158,7 @@ fn results(network: &Network, endpoints: &[Traffic]) -> Results {
         latencies: network.latencies(),
         seen,
         unseen,
+        class_bytes: network.class_bytes(),
     }
 }
 
@@ -162,6 +172,7 @@ struct Case {
     transport: Named,
     observe: observe::Parameters,
     fails: Option<(u32, u64)>,
+    classes: bool,
 }
 
 impl Case {
@@ -175,6 +186,7 @@ impl Case {
             transport: Named::new(transport::DEFAULT),
             observe: observe::Parameters { interference_by_port: true, onward_waiting: true, ..Default::default() },
             fails: None,
+            classes: false,
         }
     }
 
@@ -203,6 +215,7 @@ impl Case {
             lossy: Vec::new(),
             trim_vl: None,
             jobs: usize::from(JOBS),
+            traffic: if self.classes { (0..2 * JOBS).map(|counted| JobId(counted / 2)).collect() } else { Vec::new() },
             architecture: Registry::default().architecture(&parameters).unwrap(),
             parameters,
             observe: self.observe,
@@ -216,7 +229,8 @@ impl Case {
         let rails = u8::try_from(self.graph.rails()).unwrap();
         let mut network = Network::new(&plan, Partition::new(&self.graph, shards));
         network.set_threads(threads);
-        let mut endpoints = vec![Traffic { fails: self.fails, ..Traffic::new(hosts, rails) }; shards];
+        let mut endpoints =
+            vec![Traffic { fails: self.fails, classes: self.classes, ..Traffic::new(hosts, rails) }; shards];
         (0..hosts).for_each(|host| network.wake(HostId(host), Instant::ZERO));
         let mut found = Vec::new();
         let hops = [300, 1_500, u64::MAX];
@@ -273,7 +287,8 @@ fn cases() -> Vec<(String, Case)> {
             .into_iter()
             .map(move |routing| (format!("{topology} with {routing}"), Case::new(topology, &params, routing)))
     });
-    cases.collect()
+    let every_other = cases.enumerate().map(|(place, (name, case))| (name, Case { classes: place % 2 == 1, ..case }));
+    every_other.collect()
 }
 
 #[test]
@@ -360,6 +375,48 @@ fn the_error_of_the_first_host_ends_the_run_in_shards_too() {
         case.fails = Some((host, at));
         case.check(&format!("failing host {host}"));
         assert!(case.run(3, 3).last().unwrap().0.is_err());
+    }
+}
+
+/// The results of a run that counts by class, as they would be without classes.
+fn without_classes(mut results: Results) -> Results {
+    let counted = usize::from(2 * JOBS);
+    let mut matrix = vec![0; usize::from(JOBS).pow(2)];
+    for (cell, span) in results.matrix.iter().enumerate() {
+        matrix[cell / counted / 2 * usize::from(JOBS) + cell % counted / 2] += span;
+    }
+    let mut by_port: BTreeMap<(u32, u16, u16), u64> = BTreeMap::new();
+    for (port, delayed, delaying, span) in &results.by_port {
+        *by_port.entry((*port, delayed / 2, delaying / 2)).or_default() += span;
+    }
+    let mut latencies = observe::Latencies::new(usize::from(JOBS));
+    for (counted, kind, histogram) in results.latencies.histograms() {
+        latencies.merge_into(TrafficId(counted.0 / 2), kind, histogram);
+    }
+    let deliveries = results.seen.iter_mut().map(|(_, delivery)| delivery).chain(&mut results.unseen);
+    deliveries.for_each(|delivery| delivery.traffic.0 /= 2);
+    let by_port =
+        by_port.into_iter().map(|((port, delayed, delaying), span)| (port, delayed, delaying, span)).collect();
+    Results { matrix, by_port, latencies, class_bytes: Vec::new(), ..results }
+}
+
+/// Counting by class changes nothing but the counters that it divides, and these add up to those of the jobs.
+#[test]
+fn classes_divide_what_is_counted_of_jobs() {
+    let transports = ["swift", "dcqcn", transport::DEFAULT];
+    for (place, (name, mut case)) in cases().into_iter().enumerate() {
+        case.transport = Named::new(transports[place % transports.len()]);
+        if place % 4 == 0 {
+            case.switch = Named::new("input_queued");
+        }
+        case.classes = false;
+        let jobs = case.run(1, 1);
+        case.classes = true;
+        for ((_, of_jobs), (_, of_classes)) in jobs.into_iter().zip(case.run(1, 1)) {
+            let bytes: u64 = of_classes.class_bytes.iter().sum();
+            assert!(bytes >= of_classes.totals.bytes_delivered, "{name}");
+            assert!(without_classes(of_classes) == of_jobs, "{name}");
+        }
     }
 }
 

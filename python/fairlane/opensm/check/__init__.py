@@ -9,6 +9,7 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.forwarding import read_entries
 from fairlane.fabric.reader import read_wiring
 from fairlane.inputs.files import read_text, reading
+from fairlane.opensm.check.classes import compare_classes
 from fairlane.opensm.check.layout import Layout, layout_of
 from fairlane.opensm.check.paths import compare_paths, compare_routes, for_subnet, members, read_routes
 from fairlane.opensm.check.ports import EXPORTED, OPENSM, Compared, Difference, compare_ports
@@ -31,6 +32,7 @@ __all__ = [
     "Subnet",
     "check",
     "check_lanes",
+    "compare_classes",
     "find_programs",
     "missing_programs",
     "simulated_subnet",

@@ -6,7 +6,18 @@ from fairlane.results.culprit import HINT, LostTime, headline
 from fairlane.results.notes import notes
 from fairlane.results.run import Run
 from fairlane.views.model import Chart, Custom, View, lines_of, remarks_of
-from fairlane.views.run import accelerators, fabric, flows, interference, iterations, latency, ports, slowdown, usage
+from fairlane.views.run import (
+    accelerators,
+    classes,
+    fabric,
+    flows,
+    interference,
+    iterations,
+    latency,
+    ports,
+    slowdown,
+    usage,
+)
 from fairlane.views.run.series import Series
 from fairlane.wording import plural, seconds
 
@@ -32,6 +43,7 @@ def view(runs: Mapping[str, Run], *, charts: bool = True) -> View:
             *flows.tables(series),
             *usage.power_tables(series),
             *interference.tables(series),
+            *classes.tables(series),
             *latency.by_kind(series),
         ],
         remarks=remarks_of(runs, _remarks),
@@ -43,7 +55,7 @@ def _charts(series: Series) -> Iterator[Chart | Custom]:
     yield from fabric.parts(series)
     yield from interference.charts(series)
     yield from slowdown.comparison(series)
-    for section in (slowdown, latency, flows, iterations, usage, ports):
+    for section in (slowdown, classes, latency, flows, iterations, usage, ports):
         yield from section.charts(series)
 
 

@@ -83,7 +83,7 @@ def _delays(run: Run, suffix: str, title: str) -> Chart:
     return Chart(
         f"interference{suffix}",
         title,
-        _map(rows, heat, matrix.labels, shown, label, [*told, Column("of its rank time", "share", percent)]),
+        heat_map(rows, heat, matrix.labels, shown, label, [*told, Column("of its rank time", "share", percent)]),
         f"{headline(run)}.",
         f"{small}Rank time: ranks × simulated time; packets queue concurrently, so there can be more than 100%. Grey: "
         f"delay caused by the job's own packets. {HINT}",
@@ -93,7 +93,7 @@ def _delays(run: Run, suffix: str, title: str) -> Chart:
     )
 
 
-def _map(
+def heat_map(
     rows: list[dict[str, Any]], heat: Heat, victims: list[str], causes: list[str], title: str, told: list[Column]
 ) -> Callable[[], altair.LayerChart]:
     """Cells in colours, grey where they have none; with their texts where there is room."""
@@ -136,7 +136,7 @@ def _lost(lost: LostTime, run: Run, suffix: str, title: str) -> Chart:
     return Chart(
         f"lost{suffix}",
         title,
-        _map(rows, heat, lost.victims, lost.aggressors, "lost time, share of the victim's time", told),
+        heat_map(rows, heat, lost.victims, lost.aggressors, "lost time, share of the victim's time", told),
         f"{headline(run)}.",
         f"How much longer an iteration takes than without the aggressor. {small}Brackets: within noise. Losses to "
         "several aggressors need not add up to the whole loss.",

@@ -15,12 +15,12 @@ impl Messaging {
     /// long that took since its send was called.
     #[inline(always)]
     pub fn delivered(&mut self, delivery: &Delivery) {
-        let Delivery { at, token, stage, first, last } = *delivery;
+        let Delivery { at, token, traffic, stage, first, last } = *delivery;
         let (record, stage) = (self.naming.translate(token), Stage::of(stage));
         let transfer = &self.transfers[record];
         let job = self.ranks[transfer.end(stage) as usize].job;
         if last && stage.is_payload() && transfer.parts_left() <= 1 && !self.jobs[job.index()].failed {
-            self.latencies.record(job, transfer.kind, Picoseconds(at.0 - transfer.sent_at));
+            self.latencies.record(traffic, transfer.kind, Picoseconds(at.0 - transfer.sent_at));
         }
         self.arrived(job, record, stage, at.0, first, last);
     }
@@ -30,7 +30,7 @@ impl Messaging {
     pub fn latencies(&self, unseen: &[Delivery]) -> Latencies {
         let mut latencies = self.latencies.clone();
         let mut parts: FxHashMap<u32, (u8, Instant)> = FxHashMap::default();
-        for Delivery { at, token, stage, .. } in unseen {
+        for Delivery { at, token, traffic, stage, .. } in unseen {
             let (transfer, stage) = (&self.transfers[self.naming.translate(*token)], Stage::of(*stage));
             if !stage.is_payload() {
                 continue;
@@ -42,7 +42,7 @@ impl Messaging {
                 if self.jobs[job.index()].failed {
                     continue;
                 }
-                latencies.record(job, transfer.kind, Picoseconds(last.0 - transfer.sent_at));
+                latencies.record(*traffic, transfer.kind, Picoseconds(last.0 - transfer.sent_at));
             }
         }
         latencies

@@ -58,7 +58,9 @@ impl Messaging {
             return;
         }
         let at = at + self.parameters.adapter_delay_of(bytes.0);
-        let vl = self.sl2vl.lane(self.levels.of(job, sender, receiver, kind, || self.class_of(rank, transfer, stage)));
+        let class = || self.class_of(rank, transfer, stage);
+        let (level, traffic) = self.levels.of(job, sender, receiver, kind, class);
+        let vl = self.sl2vl.lane(level);
         let urgent = !matches!(stage, Stage::Eager | Stage::Datagram);
         let (token, stage) = (self.naming.translate(transfer), stage as u8);
         self.outbox.push(Injection {
@@ -69,6 +71,7 @@ impl Messaging {
             rails: [0, 0],
             vl,
             job,
+            traffic,
             kind,
             sender,
             receiver,

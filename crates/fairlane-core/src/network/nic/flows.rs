@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 use super::transport::{self, FlowSetup, Notice, RECENT};
 use crate::ids::{JobId, VirtualLane};
 use crate::network::config::Config;
+use crate::network::fabric::Fabric;
 use crate::network::index::{MessageIdx, PortIdx};
 use crate::network::packet::{Message, Packet, PacketFlags, PacketNumber};
 use crate::network::port::Arrival;
@@ -23,12 +24,12 @@ pub(in crate::network) struct Key {
 }
 
 impl Key {
-    pub const fn of_message(message: &Message) -> Self {
-        Self { to: message.to, job: message.job, vl: message.vl }
+    pub fn of_message(fabric: &Fabric, message: &Message) -> Self {
+        Self { to: message.to, job: fabric.job_of(message.traffic), vl: message.vl }
     }
 
-    pub const fn of_packet(packet: &Packet) -> Self {
-        Self { to: packet.to, job: packet.job, vl: packet.vl }
+    pub fn of_packet(fabric: &Fabric, packet: &Packet) -> Self {
+        Self { to: packet.to, job: fabric.job_of(packet.traffic), vl: packet.vl }
     }
 }
 

@@ -21,7 +21,7 @@ impl InFlight {
         injection: &Injection,
         until: Instant,
     ) -> bool {
-        let Injection { at, from, to, bytes, rails: [rail, other], vl, job, kind, token, stage, urgent, .. } =
+        let Injection { at, from, to, bytes, rails: [rail, other], vl, traffic, kind, token, stage, urgent, .. } =
             *injection;
         let nic = nics.rail(rail);
         debug_assert!(at >= self.calendar.opening(self.calendar.window()), "host {from} sends in the past");
@@ -43,7 +43,7 @@ impl InFlight {
             next: MessageIdx::NONE,
             to: config.fabric.endpoint(to, other),
             pair,
-            job,
+            traffic,
             kind,
             vl,
             flags: PacketFlags::new(stage, packets == 1, urgent),
@@ -69,9 +69,9 @@ impl InFlight {
     fn announce_to(&mut self, config: &Config, to: HostId, message: MessageIdx) {
         let shard = config.fabric.partition.shard_of(to);
         if shard != config.naming.shard {
-            let record @ Message { undelivered: packets, bytes, job, kind, flags, .. } = self.messages[message];
+            let record @ Message { undelivered: packets, bytes, traffic, kind, flags, .. } = self.messages[message];
             let token = record.token();
-            self.out.announce(shard, Announcement { message, packets, bytes, token, job, kind, flags });
+            self.out.announce(shard, Announcement { message, packets, bytes, token, traffic, kind, flags });
         }
     }
 

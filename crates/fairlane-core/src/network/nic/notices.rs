@@ -3,7 +3,7 @@
 
 use super::flows::{Expected, Key, Remains, Tag};
 use super::transport::{Notice, Notices};
-use crate::ids::{JobId, VirtualLane};
+use crate::ids::{TrafficId, VirtualLane};
 use crate::network::config::Config;
 use crate::network::features::Instance;
 use crate::network::in_flight::InFlight;
@@ -32,16 +32,16 @@ impl InFlight {
     #[cold]
     pub fn answer(&mut self, config: &Config, nic: PortIdx, packet: PacketIdx, time: Instant) -> bool {
         let tag = self.tags[packet];
-        let Packet { job, bytes, to, source, vl, .. } = self.packets[packet];
+        let Packet { traffic, bytes, to, source, vl, .. } = self.packets[packet];
         if tag.control {
             self.end_notice(config, packet);
-            self.expect(config, nic, job, &tag, time);
+            self.expect(config, nic, traffic, &tag, time);
             return true;
         }
-        let Some(feedback) = config.fabric.feedback_of(job) else { return false };
+        let Some(feedback) = config.fabric.feedback_of(config.fabric.job_of(traffic)) else { return false };
         let trimmed = (tag.whole > 0).then(|| self.take_trimmed(packet));
         let (vl, bytes) = if trimmed.is_some() { (tag.vl, tag.whole) } else { (vl, bytes) };
-        let (flows, last) = self.flows[nic].heard.hear((source, job, vl), time);
+        let (flows, last) = self.flows[nic].heard.hear((source, config.fabric.job_of(traffic), vl), time);
         let answered = match feedback.notices {
             Notices::EveryPacket => true,
             Notices::Marked(gap) => trimmed.is_some() || tag.marked && (*last == Instant::MAX || time - *last >= gap),
@@ -62,7 +62,7 @@ impl InFlight {
             next: MessageIdx::NONE,
             to: source,
             pair: PairIdx::NONE,
-            job,
+            traffic,
             kind: TrafficKind::Control,
             vl: feedback.vl.unwrap_or(vl),
             flags: PacketFlags::new(0, true, false),
@@ -89,7 +89,7 @@ impl InFlight {
     fn restore_trimmed(
         &mut self,
         config: &Config,
-        job: JobId,
+        traffic: TrafficId,
         tag: &Tag,
         remains: Remains,
         (nic, time): (PortIdx, Instant),
@@ -105,7 +105,7 @@ impl InFlight {
             to: tag.to,
             source: link.0,
             number,
-            job,
+            traffic,
             kind,
             vl: tag.vl,
             lane: LaneIdx(0),
@@ -155,17 +155,17 @@ impl InFlight {
     }
 
     /// A notice will arrive at instant `time` at NIC `nic`, of the host whose flow it is for.
-    fn expect(&mut self, config: &Config, nic: PortIdx, job: JobId, tag: &Tag, time: Instant) {
+    fn expect(&mut self, config: &Config, nic: PortIdx, traffic: TrafficId, tag: &Tag, time: Instant) {
         let &Tag { sent, received, to, bytes, flows, vl, marked, .. } = tag;
         if let Some(remains) = tag.trimmed {
-            self.restore_trimmed(config, job, tag, remains, (nic, time));
+            self.restore_trimmed(config, traffic, tag, remains, (nic, time));
         }
         let notice =
             Notice { trimmed: tag.trimmed.is_some(), marked, bytes: Bytes(u64::from(bytes)), sent, received, flows };
         let flows = &mut self.flows[nic];
         flows.heard.count += 1;
         let place = (time, nic, flows.heard.count);
-        flows.expected.insert(place, Expected { key: Key { to, job, vl }, notice });
+        flows.expected.insert(place, Expected { key: Key { to, job: config.fabric.job_of(traffic), vl }, notice });
         self.wake_port(nic, time);
     }
 }

@@ -53,7 +53,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         if self.in_flight.is_notice(&message) {
             return;
         }
-        let key = Key::of_message(&message);
+        let key = Key::of_message(&self.config.fabric, &message);
         let flow = self.flow_of(key);
         if flow.released == index {
             flow.released = MessageIdx::NONE;
@@ -66,7 +66,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     #[cold]
     pub(in crate::network) fn note_given_up(&mut self, message: &Message) {
         if !self.in_flight.is_notice(message) {
-            let key = Key::of_message(message);
+            let key = Key::of_message(&self.config.fabric, message);
             self.note_loss(key, message);
             self.reconsider(key, message.offered);
         }
@@ -122,7 +122,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
                 lanes &= lanes - 1;
                 continue;
             }
-            let (key, offered) = (Key::of_message(message), message.offered);
+            let (key, offered) = (Key::of_message(&self.config.fabric, message), message.offered);
             let flow = self.flow_of(key);
             let earliest = flow.control.earliest(now);
             if earliest <= now {
@@ -158,7 +158,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
             self.tag(packet, notice, now);
         }
         let packet_of = &self.in_flight.packets[packet];
-        let (key, bytes) = (Key::of_packet(packet_of), Bytes(u64::from(packet_of.bytes)));
+        let (key, bytes) = (Key::of_packet(&self.config.fabric, packet_of), Bytes(u64::from(packet_of.bytes)));
         self.start(lane, packet, now);
         if !control {
             self.account(key, bytes, now);

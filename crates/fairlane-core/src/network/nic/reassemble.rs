@@ -58,7 +58,14 @@ impl InFlight {
                 self.totals.bytes_delivered += payload;
                 self.single_packet.remove(payload);
                 let stage = packet.flags.stage();
-                deliveries.push(Delivery { at: packet.time, token, stage, first: true, last: true });
+                deliveries.push(Delivery {
+                    at: packet.time,
+                    token,
+                    traffic: packet.traffic,
+                    stage,
+                    first: true,
+                    last: true,
+                });
             }
             Owner::Part(message) => self.receive_part::<I>(config, &packet, message, deliveries),
         }
@@ -68,7 +75,7 @@ impl InFlight {
     fn receive_part<I: Instance>(
         &mut self,
         config: &Config,
-        &Packet { time, origin, number, .. }: &Packet,
+        &Packet { time, origin, number, traffic, .. }: &Packet,
         sent: MessageIdx,
         deliveries: &mut Vec<Delivery>,
     ) {
@@ -87,7 +94,7 @@ impl InFlight {
         let last = message.undelivered == 0;
         if first || last {
             let (token, stage) = (message.token(), message.flags.stage());
-            deliveries.push(Delivery { at: time, token, stage, first, last });
+            deliveries.push(Delivery { at: time, token, traffic, stage, first, last });
         }
         if last {
             self.totals.messages_delivered += 1;

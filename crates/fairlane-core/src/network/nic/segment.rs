@@ -33,7 +33,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
             to: message.to,
             source: self.config.naming.link_id::<I>(self.number).0,
             number: PacketNumber::new(number, self.config.conditions.routes.tag),
-            job: message.job,
+            traffic: message.traffic,
             kind: message.kind,
             vl: message.vl,
             lane,

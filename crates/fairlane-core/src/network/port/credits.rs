@@ -72,7 +72,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         }
         let returns = &mut self.in_flight.returns[self.number];
         if I::COUNTERS
-            && let Some(job) = if self.config.has::<I>().pool {
+            && let Some(traffic) = if self.config.has::<I>().pool {
                 returns.first_useful(now, returns.uncharged, pooled(lanes, &self.config.fabric).collect())
             } else {
                 returns.first_by(now, returns.uncharged)
@@ -81,7 +81,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
             returns.uncharged = 0;
             self.port.unusual &= !UNCHARGED;
             returns.wakes = self.port.stalled;
-            self.observation.stall_ended_by::<I>(self.number, self.port, job);
+            self.observation.stall_ended_by::<I>(self.number, self.port, traffic);
         }
         returns.absorb(now, |lane, bytes| lanes[lane.index()].credits.give(bytes)) | arrived
     }
@@ -93,11 +93,11 @@ impl InFlight {
     /// them.
     #[inline(always)]
     pub fn return_credits(&mut self, config: &Config, lanes: &mut [Lane], returned: &Returned, opening: Instant) {
-        let &Returned { port, lane, job, bytes, freed } = returned;
+        let &Returned { port, lane, traffic, bytes, freed } = returned;
         let credits = &mut lanes[port.index() * config.fabric.lanes + lane.index()].credits;
         if !credits.return_pending(bytes, freed + config.fabric.longest, opening, config.conditions.sufficient) {
             let lanes = &mut lanes[port.index() * config.fabric.lanes..];
-            let credit = CreditReturn { time: freed + config.conditions.latency(port), bytes, job, lane };
+            let credit = CreditReturn { time: freed + config.conditions.latency(port), bytes, traffic, lane };
             return_exactly(self, lanes, port, credit, opening);
         }
         if config.fabric.adaptive {

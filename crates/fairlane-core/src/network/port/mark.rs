@@ -46,9 +46,9 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     #[cold]
     pub(super) fn mark(&mut self, lane: LaneIdx, packet: PacketIdx, now: Instant) {
         let config = self.config;
-        let Packet { bytes, time: joined, job, .. } = self.in_flight.packets[packet];
+        let Packet { bytes, time: joined, traffic, .. } = self.in_flight.packets[packet];
         let bytes = u64::from(bytes);
-        let feedback = config.fabric.feedback_of(job);
+        let feedback = config.fabric.feedback_of(config.fabric.job_of(traffic));
         let Some(marking) = feedback.and_then(|feedback| feedback.marking.as_ref()) else { return };
         let &Marking { outputs, from, to, probability, above, smallest } = marking;
         if bytes < smallest.0 || self.in_flight.is_control(packet) {

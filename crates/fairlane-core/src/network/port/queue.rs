@@ -2,7 +2,7 @@
 //! NIC's queues messages, of which it segments one packet at a time.
 
 use super::{ActivePort, Arrival, Lane, kind};
-use crate::ids::{JobId, VirtualLane};
+use crate::ids::{TrafficId, VirtualLane};
 use crate::network::config::Config;
 use crate::network::features::Instance;
 use crate::network::in_flight::InFlight;
@@ -18,7 +18,7 @@ pub(in crate::network) struct QueueEntry {
     /// On the wire.
     pub bytes: u32,
     pub lane: LaneIdx,
-    pub job: JobId,
+    pub traffic: TrafficId,
     pub next: Queued,
 }
 
@@ -28,11 +28,11 @@ fn entry<const KIND: u8>(in_flight: &InFlight, config: &Config, queued: Queued) 
         let message = &in_flight.messages[queued.message()];
         let bytes = config.fabric.payload(message.left) + config.fabric.header;
         let lane = config.fabric.lane(message.vl, 0);
-        QueueEntry { time: message.offered, bytes, lane, job: message.job, next: message.next.into() }
+        QueueEntry { time: message.offered, bytes, lane, traffic: message.traffic, next: message.next.into() }
     } else {
         let packet = &in_flight.packets[queued.packet()];
-        let (bytes, lane, job) = (packet.bytes, packet.lane, packet.job);
-        QueueEntry { time: packet.time, bytes, lane, job, next: packet.next.into() }
+        let (bytes, lane, traffic) = (packet.bytes, packet.lane, packet.traffic);
+        QueueEntry { time: packet.time, bytes, lane, traffic, next: packet.next.into() }
     }
 }
 
@@ -156,10 +156,10 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     /// Puts an arrival at the end of its lane's queue.
     #[inline(always)]
     pub(in crate::network) fn enqueue(&mut self, queued: Queued, entry: &QueueEntry) {
-        let &QueueEntry { time, lane, job, .. } = entry;
+        let &QueueEntry { time, lane, traffic, .. } = entry;
         self.append(lane, queued);
         let queue = &mut self.lanes[self.base + lane.index()];
-        self.observation.enqueued::<I>(self.number, self.port, queue, job, time);
+        self.observation.enqueued::<I>(self.number, self.port, queue, traffic, time);
     }
 
     /// A message of which a packet has just started goes to the end of its lane's queue, and offers its next packet once
@@ -167,9 +167,9 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     pub(in crate::network) fn requeue(&mut self, lane: LaneIdx, message: MessageIdx) {
         let record = &mut self.in_flight.messages[message];
         record.offered = self.port.busy_until;
-        let job = record.job;
+        let traffic = record.traffic;
         self.append(lane, message.into());
-        self.observation.requeued::<I>(self.port, &mut self.lanes[self.base + lane.index()], job);
+        self.observation.requeued::<I>(self.port, &mut self.lanes[self.base + lane.index()], traffic);
     }
 
     #[inline(always)]
@@ -195,12 +195,12 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     pub(in crate::network) fn dequeue(&mut self, lane: LaneIdx) -> Queued {
         let queue = &mut self.lanes[self.base + lane.index()];
         let queued = queue.head;
-        let (next, job): (Queued, JobId) = if KIND == kind::NIC {
+        let (next, traffic): (Queued, TrafficId) = if KIND == kind::NIC {
             let message = &self.in_flight.messages[queued.message()];
-            (message.next.into(), message.job)
+            (message.next.into(), message.traffic)
         } else {
             let packet = &self.in_flight.packets[queued.packet()];
-            (packet.next.into(), packet.job)
+            (packet.next.into(), packet.traffic)
         };
         queue.head = next;
         queue.depth -= 1;
@@ -212,7 +212,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
             queue.tail = Queued::NONE;
             self.port.waiting &= !(lane.bit());
         }
-        self.observation.dequeued::<I>(self.port, job);
+        self.observation.dequeued::<I>(self.port, traffic);
         queued
     }
 

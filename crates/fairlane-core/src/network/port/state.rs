@@ -1,6 +1,6 @@
 //! The state of ports and their lanes.
 
-use crate::ids::JobId;
+use crate::ids::TrafficId;
 use crate::network::credits::Credits;
 use crate::network::index::{LaneIdx, Queued};
 use crate::observe::Waiters;
@@ -36,7 +36,7 @@ pub(in crate::network) struct Port {
     /// Its [`Wire`](crate::network::conditions::Wire).
     pub wire: u32,
     /// The job of the packet that the link carries, or carried last.
-    pub job: JobId,
+    pub traffic: TrafficId,
     /// Idle, with packets that lack credits.
     pub stalled: bool,
     /// A set: [`DOWN`], [`UNCHARGED`].
@@ -57,7 +57,7 @@ impl Port {
             waiters: Waiters::default(),
             waiting: 0,
             wire,
-            job: JobId(0),
+            traffic: TrafficId(0),
             stalled: false,
             unusual: 0,
         }

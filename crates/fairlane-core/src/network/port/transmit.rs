@@ -18,8 +18,8 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     pub(in crate::network) fn transmit(&mut self, lane: LaneIdx, index: PacketIdx, now: Instant) {
         let config = self.config;
         let packet = &mut self.in_flight.packets[index];
-        let (bytes, job, joined, held, credited) =
-            (packet.bytes, packet.job, packet.time, packet.held, packet.credited);
+        let (bytes, traffic, joined, held, credited) =
+            (packet.bytes, packet.traffic, packet.time, packet.held, packet.credited);
         let to_switch = match KIND {
             kind::NIC | kind::BUFFERED => config.naming.to_switch[self.number] != NO_SWITCH,
             _ => KIND == kind::TO_SWITCH,
@@ -48,22 +48,28 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         let start = if config.has::<I>().errors { now + self.repetitions(bytes, wire_time, now) } else { now };
         let done = start + wire_time;
         self.port.busy_until = done;
-        self.port.job = job;
+        self.port.traffic = traffic;
         self.in_flight.totals.packet_hops += 1;
         self.take_credits(lane, bytes);
         let taken = done - now;
-        let sent = Transmission { packet: index, time: now, bytes, job, wire_time: taken, waited: now - joined };
+        let sent = Transmission { packet: index, time: now, bytes, traffic, wire_time: taken, waited: now - joined };
         self.observation.transmitted::<I>(self.number, self.port, &mut self.lanes[self.base + lane.index()], &sent);
         if config.has::<I>().details {
             let upstream = upstream.map(|link| config.fabric.onward_place(link, held));
-            self.observation.detail(self.in_flight, (self.number, lane), &sent, upstream);
+            self.observation.detail(
+                self.in_flight,
+                self.config.fabric.job_of(traffic),
+                (self.number, lane),
+                &sent,
+                upstream,
+            );
         }
         if let Some(upstream) = upstream
             && KIND != kind::BUFFERED
         {
             self.return_upstream(
                 (upstream, credited),
-                Returned { port: PortIdx::NONE, lane: held, job, bytes, freed: done },
+                Returned { port: PortIdx::NONE, lane: held, traffic, bytes, freed: done },
             );
         }
         if to_switch {
@@ -82,7 +88,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
             }
         } else {
             let time = done + wire.latency;
-            self.return_credits(&Returned { port: self.number, lane, job, bytes, freed: time });
+            self.return_credits(&Returned { port: self.number, lane, traffic, bytes, freed: time });
             self.send_to_nic(index, time);
         }
     }

@@ -27,7 +27,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         if entry.bytes > self.available(entry.lane, self.pool_taken()) {
             return false;
         }
-        self.observation.waited_for_link::<I>(self.number, self.port, entry.job, now - entry.time);
+        self.observation.waited_for_link::<I>(self.number, self.port, entry.traffic, now - entry.time);
         self.grant_single(entry.lane, entry.bytes, now);
         self.goes_first(*first);
         self.send(entry.lane, std::mem::replace(first, Queued::NONE), now);

@@ -114,7 +114,7 @@ fn choose<I: Instance>(
         previous: step.hop(),
         to: HostId(packet.to),
         source: HostId(packet.source),
-        job: packet.job,
+        job: config.job_of::<I>(packet.traffic),
         vl: packet.vl.0,
         note: packet.note,
         random: draw(time.0, step.link().0),

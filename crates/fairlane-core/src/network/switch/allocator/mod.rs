@@ -9,7 +9,7 @@ mod oldest_first;
 mod round_robin;
 
 use crate::error::BuildError;
-use crate::ids::JobId;
+use crate::ids::TrafficId;
 use crate::table::{Constructor, Item, Kind, Table};
 use crate::units::{Bytes, Instant};
 
@@ -29,7 +29,7 @@ pub struct CrossbarRequest {
     /// Bytes of the packet on the wire.
     pub bytes: Bytes,
     /// The job of the packet.
-    pub job: JobId,
+    pub traffic: TrafficId,
 }
 
 /// Chooses among requests. It has no state of its own: the switch keeps a pointer for each port and each input's lanes, which

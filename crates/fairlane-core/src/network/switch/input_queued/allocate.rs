@@ -60,7 +60,7 @@ impl<I: Instance> ActiveSwitch<'_, I> {
                             joined: packet.time,
                             injected: packet.offered,
                             bytes: Bytes(u64::from(packet.bytes)),
-                            job: packet.job,
+                            traffic: packet.traffic,
                         });
                     }
                 }

@@ -15,7 +15,7 @@ impl<I: Instance> ActiveSwitch<'_, I> {
         let index = self.dequeue(input, output, lane, now);
         let Shard { config, in_flight, .. } = &*self.shard;
         let packet = &in_flight.packets[index];
-        let (bytes, job, arrived) = (packet.bytes, packet.job, packet.time);
+        let (bytes, traffic, arrived) = (packet.bytes, packet.traffic, packet.time);
         let came = (packet.came.link(), packet.credited);
         // The tail of a packet that cuts through follows its head at the rate of the link that it came over.
         let tail =
@@ -26,12 +26,12 @@ impl<I: Instance> ActiveSwitch<'_, I> {
         let room = output as usize * config.fabric.lanes + packet.lane.index();
         self.crossbar.rooms[room].free -= bytes;
         for line in [&mut self.crossbar.inputs[input as usize].line, &mut self.crossbar.outputs[output as usize]] {
-            (line.busy_until, line.job) = (end, Some(job));
+            (line.busy_until, line.traffic) = (end, Some(traffic));
         }
         self.crossbar.schedule(end, Event::Crossed);
         // It joins the queue of its port as if it had come later by what it has waited here: both waits count.
         self.shard.in_flight.packets[index].time = join - (now - arrived);
-        self.port(output).return_upstream(came, Returned { port: PortIdx::NONE, lane, job, bytes, freed: end });
+        self.port(output).return_upstream(came, Returned { port: PortIdx::NONE, lane, traffic, bytes, freed: end });
         if join > now {
             self.crossbar.schedule(join, Event::Join { packet: index });
         } else {
@@ -47,16 +47,16 @@ impl<I: Instance> ActiveSwitch<'_, I> {
         let queues = &self.crossbar.queues[place];
         let at = queues.iter().position(|queue| to(queue.head) == output).expect("invariant: a queue has requested");
         let index = queues[at].head;
-        let Packet { next, job, lane: room, .. } = packets[index];
+        let Packet { next, traffic, lane: room, .. } = packets[index];
         let room = &self.crossbar.rooms[output as usize * self.shard.config.fabric.lanes + room.index()];
         // The thing that it lacked last: of things released at the same time the output, then the input.
         let (from, to) = (&self.crossbar.inputs[input as usize].line, &self.crossbar.outputs[output as usize]);
-        let lacked = [(room.released, room.job), (from.busy_until, from.job), (to.busy_until, to.job)];
-        let released = lacked.into_iter().filter_map(|(time, job)| job.map(|job| (time, job)));
-        let aggressor = released.max_by_key(|&(time, _)| time).map_or(job, |(_, job)| job);
+        let lacked = [(room.released, room.traffic), (from.busy_until, from.traffic), (to.busy_until, to.traffic)];
+        let released = lacked.into_iter().filter_map(|(time, traffic)| traffic.map(|traffic| (time, traffic)));
+        let aggressor = released.max_by_key(|&(time, _)| time).map_or(traffic, |(_, traffic)| traffic);
         let port = self.crossbar.port_of(output);
         let queue = &mut self.crossbar.queues[place][at];
-        self.shard.observation.left_input::<I>(port, queue, job, aggressor, now);
+        self.shard.observation.left_input::<I>(port, queue, traffic, aggressor, now);
         queue.head = next;
         if next.is_none() {
             self.crossbar.queues[place].swap_remove(at);

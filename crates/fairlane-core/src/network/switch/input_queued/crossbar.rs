@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::{InputQueued, InputQueues};
-use crate::ids::{JobId, LinkId, SwitchId};
+use crate::ids::{LinkId, SwitchId, TrafficId};
 use crate::kernel::{Indexed, NONE};
 use crate::network::config::Config;
 use crate::network::index::{LaneIdx, PacketIdx, PortIdx, SwitchIdx};
@@ -63,7 +63,7 @@ pub(in crate::network) type Output = CrossbarPort;
 pub(in crate::network) struct CrossbarPort {
     /// A packet crosses over it until then; when, and by a packet of which job, it was released last.
     pub busy_until: Instant,
-    pub job: Option<JobId>,
+    pub traffic: Option<TrafficId>,
     /// The output, or input, with which the search for the next one begins.
     pub pointer: u32,
 }
@@ -75,7 +75,7 @@ pub(in crate::network) struct Room {
     pub free: u32,
     /// When, and by a packet of which job, room was released last.
     pub released: Instant,
-    pub job: Option<JobId>,
+    pub traffic: Option<TrafficId>,
 }
 
 /// Packets that wait at an input.
@@ -101,7 +101,7 @@ pub(in crate::network) enum Event {
     /// A packet that has crossed joins the queue of its output port.
     Join { packet: PacketIdx },
     /// The tail of a packet leaves an output, whose link is free then.
-    Left { output: u32, lane: LaneIdx, bytes: u32, job: JobId },
+    Left { output: u32, lane: LaneIdx, bytes: u32, traffic: TrafficId },
     /// Credits arrive at an output port.
     Credit { output: u32 },
 }
@@ -149,7 +149,7 @@ impl Crossbar {
             inputs: vec![Input { waiting: 0, line: CrossbarPort::default(), lane: 0 }; inputs.len()],
             outputs: vec![Output::default(); count],
             queues: vec![Vec::new(); inputs.len() * lanes],
-            rooms: vec![Room { free: params.output_buffer, released: Instant::ZERO, job: None }; count * lanes],
+            rooms: vec![Room { free: params.output_buffer, released: Instant::ZERO, traffic: None }; count * lanes],
             events: BinaryHeap::new(),
             sequence: 0,
             changed: false,

@@ -87,11 +87,11 @@ impl<I: Instance> ActiveSwitch<'_, I> {
             Event::Arrive { packet } => self.arrive(packet, now),
             Event::Crossed => self.crossbar.changed = true,
             Event::Join { packet } => self.join(packet, now),
-            Event::Left { output, lane, bytes, job } => {
+            Event::Left { output, lane, bytes, traffic } => {
                 let lanes = self.shard.config.fabric.lanes;
                 let room = &mut self.crossbar.rooms[output as usize * lanes + lane.index()];
                 room.free += bytes;
-                (room.released, room.job) = (now, Some(job));
+                (room.released, room.traffic) = (now, Some(traffic));
                 self.crossbar.changed |= bytes > 0;
                 self.due.push(output);
             }
@@ -127,8 +127,8 @@ impl<I: Instance> ActiveSwitch<'_, I> {
         let (number, busy_until) = (port.number, port.port.busy_until);
         let awaited = port.config.awaited::<I>(port.port.waiting);
         match sent {
-            Some((lane, QueueEntry { bytes, job, .. })) => {
-                self.crossbar.schedule(busy_until, Event::Left { output, lane, bytes, job });
+            Some((lane, QueueEntry { bytes, traffic, .. })) => {
+                self.crossbar.schedule(busy_until, Event::Left { output, lane, bytes, traffic });
             }
             None => {
                 if let Some(time) = self.shard.in_flight.returns[number].next(awaited) {
@@ -145,7 +145,7 @@ impl<I: Instance> ActiveSwitch<'_, I> {
         let packet = &mut in_flight.packets[index];
         packet.time = now;
         packet.next = PacketIdx::NONE;
-        let (lane, job) = (packet.held, packet.job);
+        let (lane, traffic) = (packet.held, packet.traffic);
         let input = self.input_of[packet.came.link()] as usize;
         let params = config.fabric.input_queued.as_ref().expect("invariant: the switch is input-queued");
         self.crossbar.inputs[input].waiting |= lane.bit();
@@ -156,7 +156,7 @@ impl<I: Instance> ActiveSwitch<'_, I> {
         } else {
             in_flight.packets[tail].next = index;
         }
-        self.shard.observation.joined_input::<I>(queue, job, now);
+        self.shard.observation.joined_input::<I>(queue, traffic, now);
         self.crossbar.changed = true;
     }
 }
