@@ -199,13 +199,15 @@ impl Conditions {
 /// The features of a plan. What faults bring is added when they are expected.
 fn features(plan: &Plan, fabric: &Fabric) -> Features {
     let marks = fabric.feedback.iter().flatten().any(|feedback| feedback.marking.is_some());
+    let telemetry = fabric.feedback.iter().flatten().any(|feedback| feedback.telemetry);
     let lossy = fabric.lossy != 0;
     let links = plan.graph.links();
     Features {
         paces: fabric.transports.iter().any(|transport| transport.paces()),
         controls: fabric.feedback.iter().any(Option::is_some),
         marks,
-        measures_queues: marks || lossy,
+        telemetry,
+        measures_queues: marks || telemetry || lossy,
         lossy,
         loses: lossy,
         errors: false,

@@ -33,7 +33,9 @@ pub(super) struct Features {
     pub controls: bool,
     /// Some transport has switches mark packets.
     pub marks: bool,
-    /// The bytes in the queues of switches are counted: packets are marked, or lost at full queues.
+    /// Some transport has switches write telemetry into packets.
+    pub telemetry: bool,
+    /// The bytes in the queues of switches are counted: packets are marked, measured, or lost at full queues.
     pub measures_queues: bool,
     /// Some lane is lossy.
     pub lossy: bool,
@@ -61,6 +63,7 @@ impl Features {
         paces: false,
         controls: false,
         marks: false,
+        telemetry: false,
         measures_queues: false,
         lossy: false,
         loses: false,

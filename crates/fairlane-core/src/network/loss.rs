@@ -106,6 +106,7 @@ impl InFlight {
             self.answer(config, nic, packet, time);
             return;
         }
+        self.forget_telemetry(packet);
         self.packets[packet].time = time;
         let (head, tail) = self.receive_queues[nic];
         let (mut before, mut after) = (PacketIdx::NONE, head);

@@ -36,6 +36,7 @@ mod prefetch;
 mod round_trip;
 mod shard;
 mod switch;
+mod telemetry;
 #[cfg(test)]
 mod testing;
 mod totals;

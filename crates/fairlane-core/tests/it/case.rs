@@ -112,9 +112,10 @@ const TRANSPORTS: &[(&str, &str)] = &[
     ("swift", "{}"),
     ("uec", r#"{ "kmin": 60, "kmax": 80 }"#),
     ("endpoint_cc", r#"{ "threshold": 80 }"#),
+    ("hpcc", r#"{ "flows": 4 }"#),
 ];
 /// Those for lossy lanes.
-const LOSSY_TRANSPORTS: [usize; 2] = [2, 3];
+const LOSSY_TRANSPORTS: [usize; 3] = [2, 3, 5];
 /// A tree of two levels, routed by destination.
 const TREE: usize = 1;
 

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use super::transport::{self, FlowSetup, Notice, RECENT};
 use crate::ids::{JobId, VirtualLane};
 use crate::network::config::Config;
-use crate::network::index::{MessageIdx, PortIdx};
+use crate::network::index::{MessageIdx, PortIdx, TelemetryIdx};
 use crate::network::packet::{Message, Packet, PacketFlags, PacketNumber};
 use crate::network::port::Arrival;
 use crate::qos::levels::TrafficKind;
@@ -96,6 +96,8 @@ pub(in crate::network) struct Tag {
     /// Of a notice of a trimmed packet: what else is needed to make that packet again.
     pub trimmed: Option<Remains>,
     pub vl: VirtualLane,
+    /// The telemetry of the links that it has started on, the last first; of a notice, that of the packet that it answers.
+    pub telemetry: TelemetryIdx,
     /// A switch has marked it; of a notice, the packet that it answers.
     pub marked: bool,
     /// It is a notice.
@@ -117,6 +119,7 @@ pub(in crate::network) struct Remains {
 pub(in crate::network) struct Expected {
     pub key: Key,
     pub notice: Notice,
+    pub telemetry: TelemetryIdx,
 }
 
 /// A flow at its receiver: the sending address, job, virtual lane.

@@ -7,7 +7,7 @@ use crate::ids::{JobId, VirtualLane};
 use crate::network::config::Config;
 use crate::network::features::Instance;
 use crate::network::in_flight::InFlight;
-use crate::network::index::{LaneIdx, MessageIdx, NoticeIdx, PacketIdx, PairIdx, PortIdx};
+use crate::network::index::{LaneIdx, MessageIdx, NoticeIdx, PacketIdx, PairIdx, PortIdx, TelemetryIdx};
 use crate::network::packet::{Content, Message, Packet, PacketFlags};
 use crate::network::partition::Place;
 use crate::network::port::ActivePort;
@@ -32,6 +32,7 @@ impl InFlight {
     #[cold]
     pub fn answer(&mut self, config: &Config, nic: PortIdx, packet: PacketIdx, time: Instant) -> bool {
         let tag = self.tags[packet];
+        self.tags[packet].telemetry = TelemetryIdx::NONE;
         let Packet { job, bytes, to, source, vl, .. } = self.packets[packet];
         if tag.control {
             self.end_notice(config, packet);
@@ -47,6 +48,7 @@ impl InFlight {
             Notices::Marked(gap) => trimmed.is_some() || tag.marked && (*last == Instant::MAX || time - *last >= gap),
         };
         if !answered {
+            self.telemetry.take(tag.telemetry);
             return false;
         }
         *last = time;
@@ -156,7 +158,7 @@ impl InFlight {
 
     /// A notice will arrive at instant `time` at NIC `nic`, of the host whose flow it is for.
     fn expect(&mut self, config: &Config, nic: PortIdx, job: JobId, tag: &Tag, time: Instant) {
-        let &Tag { sent, received, to, bytes, flows, vl, marked, .. } = tag;
+        let &Tag { sent, received, to, bytes, flows, vl, marked, telemetry, .. } = tag;
         if let Some(remains) = tag.trimmed {
             self.restore_trimmed(config, job, tag, remains, (nic, time));
         }
@@ -165,7 +167,7 @@ impl InFlight {
         let flows = &mut self.flows[nic];
         flows.heard.count += 1;
         let place = (time, nic, flows.heard.count);
-        flows.expected.insert(place, Expected { key: Key { to, job, vl }, notice });
+        flows.expected.insert(place, Expected { key: Key { to, job, vl }, notice, telemetry });
         self.wake_port(nic, time);
     }
 }
@@ -174,6 +176,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     /// A packet starts at this NIC at `now`. `notice`: the notice that it is.
     pub(super) fn tag(&mut self, packet: PacketIdx, notice: Option<NoticeIdx>, now: Instant) {
         let in_flight = &mut *self.in_flight;
+        in_flight.forget_telemetry(packet);
         let tag = match notice {
             Some(notice) => in_flight.notices.take(notice),
             None => Tag { sent: now, ..Tag::default() },

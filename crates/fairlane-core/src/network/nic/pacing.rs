@@ -81,7 +81,11 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     /// The next notice arrives: the flow may now be allowed to start packets earlier than before.
     fn take_notice(&mut self) {
         let expected = self.in_flight.flows[self.number].expected.pop_first();
-        let ((now, ..), Expected { key, notice }) = expected.expect("invariant: an arrival for each notice");
+        let ((now, ..), Expected { key, notice, telemetry }) = expected.expect("invariant: an arrival for each notice");
+        if telemetry.is_some() {
+            let path = self.in_flight.telemetry.take(telemetry);
+            self.flow_of(key).control.measured(&path, now);
+        }
         self.flow_of(key).control.noticed(&notice, now);
         self.reconsider(key, now);
     }

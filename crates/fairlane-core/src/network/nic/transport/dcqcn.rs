@@ -150,6 +150,7 @@ impl Transport for Dcqcn {
                 above: u32::MAX,
                 smallest: Bytes(0),
             }),
+            telemetry: false,
             notices: Notices::Marked(cnp_interval),
             // The reserved field of a CNP.
             bytes: Bytes(16),
