@@ -23,7 +23,7 @@ TRACE = "../data/traces/testtrace-4.dumpi"
 """A recording of four ranks, relative to this folder."""
 SCRIPTED = "scripted.py:Scripted"
 """The workload of random programs."""
-EXPECTING_LOSSES = {"hpcc", "swift", "uec"}
+EXPECTING_LOSSES = {"dcqcn", "hpcc", "swift", "uec"}
 """Transports for lossy lanes."""
 COMPUTE = ["300 ns", "2 us", "5 us", "10 us"]
 
@@ -77,6 +77,7 @@ def _network(rng: Random, lanes: int) -> Table:
             "transport": _transport(rng, full, switch),
             "injection": rng.choice(["messages", "queue_pairs", "fifo"]),
             "retransmission_timeout": rng.choice(["5 us", "20 us", "100 us"]),
+            "retransmission": rng.choice(["selective", "selective", "go_back_n"]),
             "retry_count": rng.choice([0, 3, 7]),
             "sweep_time": rng.choice(["1 us", "10 us", "50 us"]),
             "port_buffer": {
@@ -119,7 +120,7 @@ def _fault(rng: Random) -> Table:
         "adapter_down": {"host": host},
         "slow_host": {"host": host, "factor": rng.choice([1, 1.5, 4])},
         "switch_down": {"switch": rng.choice(["leaf0", "spine0", "switch1", "group0-switch0", "switch0-0"])},
-        "bit_errors": {"rate": rng.choice([1e-8, 1e-5, 1e-4])},
+        "bit_errors": {"rate": rng.choice([1e-8, 1e-5, 1e-4]), "retry": rng.random() < 0.7},
         "degraded_link": {"lanes": rng.randint(1, 4)},
         "link_down": {},
     }

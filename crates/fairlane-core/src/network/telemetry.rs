@@ -5,6 +5,7 @@
 use super::features::Instance;
 use super::in_flight::InFlight;
 use super::index::{PacketIdx, PortIdx, TelemetryIdx};
+use super::nic::flows::Event;
 use super::port::ActivePort;
 use super::shard::Shard;
 use super::transport::LinkTelemetry;
@@ -95,7 +96,11 @@ impl Shard {
         let InFlight { packets, tags, notices, flows, telemetry, .. } = &self.in_flight;
         let of_packets = packets.used().filter_map(|(packet, _)| tags.get(packet)).map(|tag| tag.telemetry);
         let waiting = notices.used().map(|(_, tag)| tag.telemetry);
-        let arriving = flows.rows().iter().flat_map(|nic| nic.expected.values().map(|expected| expected.telemetry));
+        let arriving =
+            flows.rows().iter().flat_map(|nic| nic.expected.values()).filter_map(|expected| match expected.event {
+                Event::Notice(_, telemetry) => Some(telemetry),
+                _ => None,
+            });
         let owned: usize = of_packets.chain(waiting).chain(arriving).map(|last| telemetry.links(last)).sum();
         match telemetry.records.len() {
             kept if kept == owned => Ok(()),
