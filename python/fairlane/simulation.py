@@ -99,7 +99,8 @@ class Simulation:
 
         ``packet_hops``, as the property of that name; ``messages_injected`` and ``messages_delivered``, and their
         payload ``bytes_injected`` and ``bytes_delivered``; ``packets_lost``, each time that they were, and
-        ``packets_trimmed``; of these ``packets_retransmitted`` and ``packets_given_up``; and
+        ``packets_trimmed``, and ``packets_discarded`` because one before them was missing; of all these
+        ``packets_retransmitted``, with their payload ``bytes_retransmitted``, and ``packets_given_up``; and
         what congestion control did: ``packets_marked`` by switches, ``control_packets`` (acknowledgements and CNPs)
         that NICs made, their payload ``control_bytes``, and of these ``control_packets_received`` and
         ``control_bytes_received`` by the hosts whose flows they are for.

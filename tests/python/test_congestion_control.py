@@ -48,7 +48,7 @@ def test_a_victim_of_an_incast_is_slowed_by_credits_alone() -> None:
     assert work(VICTIM, INCAST) < 0.8 * work(VICTIM)
 
 
-@pytest.mark.parametrize("transport", ["ib_cc", "swift", "endpoint_cc", {"name": "ib_cc", "threshold": 14}])
+@pytest.mark.parametrize("transport", ["ib_cc", "swift", "endpoint_cc", "hpcc", {"name": "ib_cc", "threshold": 14}])
 def test_a_victim_keeps_its_rate_if_the_incast_is_controlled(transport: Any) -> None:
     alone = work(VICTIM)
     assert work(VICTIM, INCAST, transport=transport) >= 0.9 * alone
@@ -104,6 +104,7 @@ def test_a_transport_of_a_job_has_its_parameters_in_base_units() -> None:
         ({}, {"transport": {"name": "ib_cc", "treshold": 3}}, "threshold"),
         ({}, {"transport": "swft"}, "swift"),
         ({"transport": "ib_cc", "switch": "input_queued"}, {}, "output_queued"),
+        ({"transport": "hpcc", "switch": "input_queued"}, {}, "switches write telemetry"),
     ],
 )
 def test_what_cannot_be_is_refused_with_its_place(network: dict[str, Any], job: dict[str, Any], words: str) -> None:
@@ -115,4 +116,4 @@ def test_what_cannot_be_is_refused_with_its_place(network: dict[str, Any], job: 
 def test_transports_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert execute(["list", "transports"]) == 0
     out = capsys.readouterr().out
-    assert all(name in out for name in ["credits_only", "ib_cc", "dcqcn", "swift", "endpoint_cc"])
+    assert all(name in out for name in ["credits_only", "ib_cc", "dcqcn", "swift", "endpoint_cc", "hpcc"])

@@ -94,14 +94,16 @@ def _ports(one: Simulation) -> Iterator[str]:
 
 
 def _controlled(one: Simulation) -> bool:
-    """Whether NICs send acknowledgements or CNPs, which are no packets of messages and outlast the last rank."""
-    return "transport" in one.scenario.tables["network"] or any(job.table.transport for job in one.scenario.jobs)
+    """Whether NICs send acknowledgements, CNPs or NAKs, which are no packets of messages and outlast the last rank."""
+    network = one.scenario.tables["network"]
+    answered = "transport" in network or any(job.table.transport for job in one.scenario.jobs)
+    return answered or network.get("retransmission") == "go_back_n"
 
 
 def _loses(one: Simulation) -> bool:
-    """Whether packets were lost, or lost their payload."""
+    """Whether packets were lost, lost their payload, or were discarded."""
     totals = _table(one, "totals")
-    return bool(totals["packets_lost"][0] + totals["packets_trimmed"][0])
+    return bool(sum(totals[f"packets_{fate}"][0] for fate in ("lost", "trimmed", "discarded")))
 
 
 def _gives_up(one: Simulation) -> bool:

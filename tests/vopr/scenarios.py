@@ -23,7 +23,7 @@ TRACE = "../data/traces/testtrace-4.dumpi"
 """A recording of four ranks, relative to this folder."""
 SCRIPTED = "scripted.py:Scripted"
 """The workload of random programs."""
-EXPECTING_LOSSES = {"swift", "uec"}
+EXPECTING_LOSSES = {"dcqcn", "hpcc", "swift", "uec"}
 """Transports for lossy lanes."""
 COMPUTE = ["300 ns", "2 us", "5 us", "10 us"]
 
@@ -77,6 +77,7 @@ def _network(rng: Random, lanes: int) -> Table:
             "transport": _transport(rng, full, switch),
             "injection": rng.choice(["messages", "queue_pairs", "fifo"]),
             "retransmission_timeout": rng.choice(["5 us", "20 us", "100 us"]),
+            "retransmission": rng.choice(["selective", "selective", "go_back_n"]),
             "retry_count": rng.choice([0, 3, 7]),
             "sweep_time": rng.choice(["1 us", "10 us", "50 us"]),
             "port_buffer": {
@@ -90,11 +91,12 @@ def _network(rng: Random, lanes: int) -> Table:
 
 
 def _transport(rng: Random, full: int, switch: str | Table) -> str | Table:
-    """A transport whose marking thresholds fit any buffer; one that marks only if switches queue at their outputs."""
+    """A transport whose thresholds fit any buffer; one that marks or measures only if switches queue at outputs."""
     marking: dict[str, Table] = {
         "dcqcn": {"kmin": f"{full // 2} B", "kmax": f"{full} B", "pmax": 0.5, "cnp_interval": "5 us"},
         "endpoint_cc": {"threshold": f"{full // 2} B", "window": f"{rng.choice([1, 4]) * full} B"},
         "uec": {"kmin": f"{full // 2} B", "kmax": f"{full} B", "base_rtt": rng.choice(["2 us", "20 us"])},
+        "hpcc": {"flows": rng.choice([2, 100]), "max_stage": rng.choice([0, 5])},
         "ib_cc": {"marking_rate": rng.choice([0, 2]), "ccti_timer": rng.choice([2, 150])},
     }
     if rng.random() < 0.6:
@@ -118,7 +120,7 @@ def _fault(rng: Random) -> Table:
         "adapter_down": {"host": host},
         "slow_host": {"host": host, "factor": rng.choice([1, 1.5, 4])},
         "switch_down": {"switch": rng.choice(["leaf0", "spine0", "switch1", "group0-switch0", "switch0-0"])},
-        "bit_errors": {"rate": rng.choice([1e-8, 1e-5, 1e-4])},
+        "bit_errors": {"rate": rng.choice([1e-8, 1e-5, 1e-4]), "retry": rng.random() < 0.7},
         "degraded_link": {"lanes": rng.randint(1, 4)},
         "link_down": {},
     }

@@ -450,6 +450,7 @@ impl Parts {
         if routing.adaptive() {
             checks::occupancy(&graph, lanes.len(), &spec.network, architecture.output_buffer())?;
         }
+        checks::retransmission(&spec, &*routing)?;
         checks::lossy(&spec, &*routing, buffers.pool, input_queued, (&transport, &job_transports))?;
         let arbiters = registry.arbiters.clone();
         let arbiter = arbiters.build(&spec.qos.arbiter.name, &spec.qos.arbiter.params, virtual_lanes)?;

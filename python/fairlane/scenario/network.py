@@ -93,6 +93,9 @@ class Network(Table):
         default=4_194_304_000, json_schema_extra={"default": "4.194304 ms"}
     )
     """Time from the loss of a packet to its retransmission; the default is 2^10 times 4.096 us."""
+    retransmission: Literal["selective", "go_back_n"] = "selective"
+    """What is retransmitted: the lost packets, or the first of them and all that its flow has sent since, which
+    receivers discard (``go_back_n``, as RoCE adapters do; not with adaptive routing or ``qos.trim_vl``)."""
     retry_count: int = Field(default=7, ge=0, le=7)
     """Number of retransmissions of a packet. Its job fails when the timeout of the next loss has passed."""
     sweep_time: Annotated[Duration, Field(gt=0, le=1000 * 10**12)] = Field(

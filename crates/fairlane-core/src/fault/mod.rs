@@ -33,7 +33,7 @@ use crate::units::{BitsPerSec, Picoseconds};
 pub struct Condition {
     bandwidths: BTreeMap<LinkId, BitsPerSec>,
     down: BTreeSet<LinkId>,
-    error_rates: BTreeMap<LinkId, BitErrorRate>,
+    errors: BTreeMap<LinkId, LinkErrors>,
     slow: BTreeMap<HostId, Slowness>,
 }
 
@@ -64,6 +64,15 @@ impl BitErrorRate {
     }
 }
 
+/// The errors of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkErrors {
+    /// How frequent they are.
+    pub rate: BitErrorRate,
+    /// Packets with errors are lost; otherwise the link repeats them.
+    pub lost: bool,
+}
+
 /// How many times as long computations take, in thousandths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Slowness(pub u32);
@@ -80,10 +89,10 @@ impl Condition {
         self.down.extend([link, graph.link(link).reverse]);
     }
 
-    /// Bits on a link are wrong at this rate; the highest of several rates applies.
-    pub fn disturb(&mut self, link: LinkId, rate: BitErrorRate) {
-        let known = self.error_rates.entry(link).or_insert(rate);
-        *known = rate.max(*known);
+    /// Bits on a link are wrong at this rate; the highest of several rates applies, and packets are lost if they are with any.
+    pub fn disturb(&mut self, link: LinkId, LinkErrors { rate, lost }: LinkErrors) {
+        let known = self.errors.entry(link).or_insert(LinkErrors { rate, lost });
+        *known = LinkErrors { rate: rate.max(known.rate), lost: lost || known.lost };
     }
 
     /// Computations on a host take longer; the highest of several factors applies.
@@ -98,10 +107,10 @@ impl Condition {
         &self.down
     }
 
-    /// Links with errors, and their rates.
+    /// Links with errors.
     #[must_use]
-    pub const fn error_rates(&self) -> &BTreeMap<LinkId, BitErrorRate> {
-        &self.error_rates
+    pub const fn errors(&self) -> &BTreeMap<LinkId, LinkErrors> {
+        &self.errors
     }
 
     /// Hosts that are slow.

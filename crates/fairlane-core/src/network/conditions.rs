@@ -12,7 +12,7 @@ use super::naming::Naming;
 use super::packet::{Packet, PacketNumber};
 use super::parameters::Turns;
 use super::plan::Plan;
-use crate::fault::BitErrorRate;
+use crate::fault::LinkErrors;
 use crate::ids::{HostId, JobId, LinkId};
 use crate::kernel::Indexed;
 use crate::routing::Routing;
@@ -37,7 +37,7 @@ pub(super) struct Conditions {
     /// Links that are or were down.
     pub outages: Outages,
     /// Links that have errors.
-    error_rates: FxHashMap<LinkId, BitErrorRate>,
+    errors: FxHashMap<LinkId, LinkErrors>,
     /// The adapters that reach each other, once that has changed, and the jobs that use others where theirs do not.
     pub failover: Option<(Arc<RailMap>, Arc<[bool]>)>,
 }
@@ -65,7 +65,7 @@ impl Conditions {
             sufficient: 0,
             overtaking: fabric.lossy != 0,
             outages: Outages::default(),
-            error_rates: FxHashMap::default(),
+            errors: FxHashMap::default(),
             failover: None,
         };
         // In the order of all links, so that kinds have the same numbers in all shards.
@@ -113,10 +113,10 @@ impl Conditions {
         changed
     }
 
-    /// Gives links bit error rates; all others have none.
-    pub fn set_error_rates(&mut self, fabric: &Fabric, rates: &BTreeMap<LinkId, BitErrorRate>, window: Picoseconds) {
-        self.error_rates = rates.iter().map(|(link, rate)| (*link, *rate)).collect();
-        self.features.errors = !rates.is_empty();
+    /// Gives links errors; all others have none.
+    pub fn set_errors(&mut self, fabric: &Fabric, errors: &BTreeMap<LinkId, LinkErrors>, window: Picoseconds) {
+        self.errors = errors.iter().map(|(link, errors)| (*link, *errors)).collect();
+        self.features.errors = !errors.is_empty();
         self.set_sufficient(fabric, window);
     }
 
@@ -125,9 +125,9 @@ impl Conditions {
         self.wire_of.rows().iter().map(|&wire| self.wires[wire as usize].bandwidth).collect()
     }
 
-    /// The bit error rate of a link, if it has errors.
-    pub fn error_rate(&self, link: LinkId) -> Option<BitErrorRate> {
-        self.error_rates.get(&link).copied()
+    /// The errors of a link, if it has any.
+    pub fn errors_of(&self, link: LinkId) -> Option<LinkErrors> {
+        self.errors.get(&link).copied()
     }
 
     /// Credits are returned when a packet has left a buffer: at a switch, when its transmission on the next link ends, which
@@ -137,7 +137,7 @@ impl Conditions {
     /// more; and the next must fit. With a pool, credits of one lane may be what another lacks, and a link with errors may take
     /// longer: the exact time always counts.
     fn set_sufficient(&mut self, fabric: &Fabric, window: Picoseconds) {
-        if fabric.pool.is_some() || !self.error_rates.is_empty() {
+        if fabric.pool.is_some() || !self.errors.is_empty() {
             self.sufficient = u32::MAX;
             return;
         }
@@ -199,13 +199,15 @@ impl Conditions {
 /// The features of a plan. What faults bring is added when they are expected.
 fn features(plan: &Plan, fabric: &Fabric) -> Features {
     let marks = fabric.feedback.iter().flatten().any(|feedback| feedback.marking.is_some());
+    let telemetry = fabric.feedback.iter().flatten().any(|feedback| feedback.telemetry);
     let lossy = fabric.lossy != 0;
     let links = plan.graph.links();
     Features {
-        paces: fabric.transports.iter().any(|transport| transport.paces()),
-        controls: fabric.feedback.iter().any(Option::is_some),
+        paces: fabric.go_back_n || fabric.transports.iter().any(|transport| transport.paces()),
+        controls: fabric.go_back_n || fabric.feedback.iter().any(Option::is_some),
         marks,
-        measures_queues: marks || lossy,
+        telemetry,
+        measures_queues: marks || telemetry || lossy,
         lossy,
         loses: lossy,
         errors: false,

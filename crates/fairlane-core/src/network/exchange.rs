@@ -2,8 +2,9 @@
 
 use super::features::Instance;
 use super::in_flight::InFlight;
-use super::index::{MessageIdx, PacketIdx, PairIdx};
+use super::index::{MessageIdx, PacketIdx, PairIdx, TelemetryIdx};
 use super::mail::{Announcement, Mail, Parcels};
+use super::nic::flows::Tag;
 use super::packet::{Content, Message, Packet};
 use super::prefetch::{MAIL_AHEAD, prefetch_credited};
 use super::shard::Shard;
@@ -22,7 +23,13 @@ impl InFlight {
         time: Instant,
     ) {
         let parcels = list(&mut self.out.to[shard]);
-        parcels.tags.extend(self.tags.get(packet));
+        if let Some(tag) = self.tags.get_mut(packet) {
+            parcels.tags.push(*tag);
+            if tag.telemetry.is_some() {
+                let path = self.telemetry.take(std::mem::take(&mut tag.telemetry));
+                parcels.telemetry.extend(path.into_iter().map(|link| (parcels.to.len(), link)));
+            }
+        }
         parcels.packets.push(Packet { time, ..self.packets.take(packet) });
         parcels.to.push(to);
         self.out.earliest = self.out.earliest.min(time);
@@ -41,7 +48,12 @@ impl InFlight {
             }
             let packet = self.packets.insert(parcels.packets[place]);
             if let Some(tag) = parcels.tags.get(place) {
-                self.set_tag(packet, *tag);
+                let mut telemetry = TelemetryIdx::NONE;
+                while let Some(&(_, link)) = parcels.telemetry.front().filter(|(of, _)| *of == place) {
+                    telemetry = self.telemetry.insert(link, telemetry);
+                    parcels.telemetry.pop_front();
+                }
+                self.set_tag(packet, Tag { telemetry, ..*tag });
             }
             deliver(self, packet, to, parcels.packets[place].time);
         }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::index::{LaneIdx, PortIdx};
-use super::parameters::{Parameters, Switching};
+use super::parameters::{Parameters, Retransmission, Switching};
 use super::partition::{Partition, Place};
 use super::plan::Plan;
 use super::round_trip::longest_round_trip;
@@ -60,6 +60,8 @@ pub(super) struct Fabric {
     pub trim_vl: Option<VirtualLane>,
     /// From the loss of a packet until its retransmission, ps; at least four windows.
     pub timeout: Picoseconds,
+    /// Receivers discard packets after a gap, see [`Retransmission`].
+    pub go_back_n: bool,
     /// The routing is adaptive: packets are routed when they arrive at a switch.
     pub adaptive: bool,
     /// The parameters of input-queued switches; `None` if switches are output-queued.
@@ -107,6 +109,7 @@ impl Fabric {
             lanes,
             trim_vl: plan.trim_vl.map(VirtualLane),
             timeout: parameters.retransmission_timeout.max(4 * window),
+            go_back_n: parameters.retransmission == Retransmission::GoBackN,
             adaptive: routing.adaptive(),
             by_switch: routing.adaptive() || input_queued.is_some(),
             input_queued,

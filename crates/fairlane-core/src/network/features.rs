@@ -27,13 +27,15 @@ impl<const COUNTERS: bool, const SHARDED: bool, const PLAIN: bool> Instance for 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "a set, read by name")]
 pub(super) struct Features {
-    /// Some transport can hold packets back: [`Transport::paces`](super::transport::Transport::paces).
+    /// NICs can hold packets back: some transport does ([`Transport::paces`](super::transport::Transport::paces)), or they go back N.
     pub paces: bool,
-    /// Some transport has [`Feedback`](super::transport::Feedback).
+    /// NICs answer packets: some transport has [`Feedback`](super::transport::Feedback), or receivers discard packets after a gap.
     pub controls: bool,
     /// Some transport has switches mark packets.
     pub marks: bool,
-    /// The bytes in the queues of switches are counted: packets are marked, or lost at full queues.
+    /// Some transport has switches write telemetry into packets.
+    pub telemetry: bool,
+    /// The bytes in the queues of switches are counted: packets are marked, measured, or lost at full queues.
     pub measures_queues: bool,
     /// Some lane is lossy.
     pub lossy: bool,
@@ -63,6 +65,7 @@ impl Features {
         paces: false,
         controls: false,
         marks: false,
+        telemetry: false,
         measures_queues: false,
         lossy: false,
         loses: false,

@@ -11,6 +11,7 @@ use super::occupancy::Occupancy;
 use super::packet::{Message, Packet, SinglePacket};
 use super::plan::Plan;
 use super::port::LaneMarking;
+use super::telemetry::Telemetry;
 use super::totals::Totals;
 use crate::fault::GivenUp;
 use crate::ids::LinkId;
@@ -76,6 +77,8 @@ pub(super) struct InFlight {
     pub flows: Indexed<PortIdx, Flows>,
     /// Empty if there is no congestion control.
     pub tags: Indexed<PacketIdx, Tag>,
+    /// What switches have written into packets that are tagged.
+    pub telemetry: Telemetry,
     /// Notices that queue at NICs.
     pub notices: Pool<Tag, NoticeIdx>,
     /// The marking state of lanes, by port, then lane; empty if switches do not mark.
@@ -123,6 +126,7 @@ impl InFlight {
             deferring: Indexed::of(false, naming.hosts()),
             flows: Indexed::of(Flows::default(), if features.paces { nics } else { 0 }),
             tags: Vec::new().into(),
+            telemetry: Telemetry::new(if features.telemetry { ports } else { 0 }),
             notices: Pool::default(),
             marking: vec![LaneMarking::default(); if features.measures_queues { ports * fabric.lanes } else { 0 }],
             given_up: Vec::new(),

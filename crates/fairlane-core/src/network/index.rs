@@ -34,6 +34,12 @@ macro_rules! index {
             }
         }
 
+        impl Default for $name {
+            fn default() -> Self {
+                Self::NONE
+            }
+        }
+
         impl Index for $name {
             #[inline(always)]
             fn from_number(number: u32) -> Self {
@@ -71,6 +77,10 @@ index!(
 index!(
     /// A notice that waits at its NIC.
     NoticeIdx
+);
+index!(
+    /// Telemetry of a link that a packet has started on.
+    TelemetryIdx
 );
 index!(
     /// A queue pair with messages to send.

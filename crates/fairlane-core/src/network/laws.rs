@@ -28,6 +28,7 @@ impl Network {
             self.occupancy_balances().map_err(law)?;
         }
         self.shards.iter().try_for_each(Shard::output_buffers_balance).map_err(law)?;
+        self.shards.iter().try_for_each(Shard::telemetry_balances).map_err(law)?;
         if self.config().fabric.observe.counters {
             self.waiting_balances().map_err(law)?;
         }

@@ -28,31 +28,50 @@ impl InFlight {
     pub fn lose(&mut self, config: &Config, index: PacketIdx, link: LinkId, time: Instant) {
         self.totals.packets_lost += 1;
         self.untrim(index);
-        let due = time + config.fabric.timeout;
         let packet = &self.packets[index];
         if packet.number.losses() == config.fabric.parameters.retry_count {
             let [from, to] = [packet.source, packet.to].map(|address| config.fabric.graph.host_of(HostId(address)));
-            self.given_up.push(GivenUp { at: due, job: config.fabric.job_of(packet.traffic), from, to });
+            let job = config.fabric.job_of(packet.traffic);
+            self.given_up.push(GivenUp { at: time + config.fabric.timeout, job, from, to });
         }
+        self.return_to_sender(config, index, link, time);
+    }
+
+    /// A packet that was lost on `link` at `time`, or discarded at its end, goes back to the shard that sent it.
+    pub fn return_to_sender(&mut self, config: &Config, index: PacketIdx, link: LinkId, time: Instant) {
+        let due = time + config.fabric.timeout;
         let sender = usize::from(self.packets[index].origin);
         if sender == config.naming.shard {
             self.retransmit(config, index, link, due);
-        } else {
-            self.send_to_shard((sender, |mail| &mut mail.lost), link, index, due);
+            return;
+        }
+        self.send_to_shard((sender, |mail| &mut mail.lost), link, index, due);
+        if config.fabric.go_back_n {
+            self.out.earliest = self.out.earliest.min(time + 2 * self.calendar.width());
         }
     }
 
     /// A packet that this shard sent has been lost on `link`, and its timeout passes at `due`: it is retransmitted then, or given up.
     #[cold]
     pub fn retransmit(&mut self, config: &Config, index: PacketIdx, link: LinkId, due: Instant) {
+        let in_order = config.fabric.go_back_n && !self.is_control(index);
+        if in_order && self.tags[index].discarded {
+            self.await_turn(config, index, link, due);
+            return;
+        }
         let packet = &mut self.packets[index];
         if packet.number.losses() < config.fabric.parameters.retry_count {
             packet.number = packet.number.lost();
+            if in_order {
+                self.await_turn(config, index, link, due);
+                return;
+            }
             let job = config.fabric.job_of(packet.traffic);
             if config.fabric.feedback_of(job).is_none() {
                 [packet.source, packet.to] = config.conditions.alternate(packet, job);
             }
             self.totals.packets_retransmitted += 1;
+            self.totals.bytes_retransmitted += u64::from(packet.bytes - config.fabric.header);
             self.hand_over(config, Content::Lost(index), (index, link), due);
             return;
         }
@@ -62,11 +81,24 @@ impl InFlight {
 
     /// Hands a packet that was lost on a link to the port of the NIC that sent it, at instant `at`.
     pub fn hand_over(&mut self, config: &Config, content: Content, (packet, link): (PacketIdx, LinkId), at: Instant) {
-        let Packet { bytes, to, traffic, kind, vl, source, .. } = self.packets[packet];
+        let message = self.message_of(config, content, (packet, link), at);
+        self.send_message(config.fabric.nic_of_address(self.packets[packet].source).index(), message);
+    }
+
+    /// The message that a packet that was lost on a link becomes at the NIC that sent it, which is offered at `at`.
+    pub fn message_of(
+        &mut self,
+        config: &Config,
+        content: Content,
+        (packet, link): (PacketIdx, LinkId),
+        at: Instant,
+    ) -> MessageIdx {
+        let Packet { bytes, to, traffic, kind, vl, .. } = self.packets[packet];
         let payload = u64::from(bytes - config.fabric.header);
         // After messages of the same instant, by the link of the loss, whatever the shards: of one link in order of loss.
         let sequence = 1 << 63 | u64::from(link.0) << 32 | self.sequence & u64::from(u32::MAX);
-        let message = self.messages.insert(Message {
+        self.sequence += 1;
+        self.messages.insert(Message {
             offered: at,
             sequence,
             bytes: payload,
@@ -83,9 +115,7 @@ impl InFlight {
             any_delivered: false,
             mirror: false,
             packed: content.into(),
-        });
-        self.sequence += 1;
-        self.send_message(config.fabric.nic_of_address(source).index(), message);
+        })
     }
 
     /// A packet that is given up leaves its NIC: it is handed to its host in the next window, which opens at `until`.
@@ -106,6 +136,10 @@ impl InFlight {
             // So that its flow does not wait for it.
             self.answer(config, nic, packet, time);
             return;
+        }
+        self.forget_telemetry(packet);
+        if config.fabric.go_back_n {
+            self.skip_given_up(config, nic, packet);
         }
         self.packets[packet].time = time;
         let (head, tail) = self.receive_queues[nic];

@@ -2,8 +2,11 @@
 //! the receiver and a receipt. It is accepted before the next window opens, which is early enough: nothing of it takes effect
 //! sooner than one link latency after it was sent, and a window is not longer.
 
+use std::collections::VecDeque;
+
 use super::index::{LaneIdx, MessageIdx, PortIdx, SwitchIdx};
 use super::nic::flows::Tag;
+use super::nic::transport::LinkTelemetry;
 use super::packet::{Packet, PacketFlags};
 use crate::ids::{LinkId, TrafficId};
 use crate::kernel::Indexed;
@@ -35,11 +38,13 @@ pub(super) struct Parcels<I> {
     pub to: Vec<I>,
     /// The tag of each; empty if there is no congestion control.
     pub tags: Vec<Tag>,
+    /// Telemetry, by the place of its packet, in the order in which it was written.
+    pub telemetry: VecDeque<(usize, LinkTelemetry)>,
 }
 
 impl<I> Default for Parcels<I> {
     fn default() -> Self {
-        Self { packets: Vec::new(), to: Vec::new(), tags: Vec::new() }
+        Self { packets: Vec::new(), to: Vec::new(), tags: Vec::new(), telemetry: VecDeque::new() }
     }
 }
 

@@ -36,6 +36,7 @@ mod prefetch;
 mod round_trip;
 mod shard;
 mod switch;
+mod telemetry;
 #[cfg(test)]
 mod testing;
 mod totals;
@@ -48,7 +49,7 @@ use std::sync::Arc;
 pub use endpoint::{Endpoint, Pause};
 pub use nic::transport;
 pub use packet::{Delivery, Injection};
-pub use parameters::{LaneBuffers, Parameters, PortBuffer, Sharing, Switching, Turns};
+pub use parameters::{LaneBuffers, Parameters, PortBuffer, Retransmission, Sharing, Switching, Turns};
 pub use partition::Partition;
 pub use plan::Plan;
 pub use prefetch::Prefetch;
@@ -56,7 +57,7 @@ pub use round_trip::longest_round_trip;
 pub use switch::{Architecture, Entry as SwitchEntry, InputQueued, InputQueues, Surroundings, Switches, allocator};
 pub use totals::{LaneCounters, Totals};
 
-use crate::fault::{BitErrorRate, GivenUp};
+use crate::fault::{GivenUp, LinkErrors};
 use crate::ids::{HostId, LinkId};
 use crate::observe::{Departure, Interference};
 use crate::qos::arbiter::Arbitration;
@@ -167,9 +168,9 @@ impl Network {
         self.shards.iter_mut().for_each(|shard| shard.set_down(links, now));
     }
 
-    /// Gives links bit error rates, for packets that start on them from now on. All others have none.
-    pub fn set_error_rates(&mut self, rates: &BTreeMap<LinkId, BitErrorRate>) {
-        self.shards.iter_mut().for_each(|shard| shard.set_error_rates(rates));
+    /// Gives links errors, for packets that start on them from now on. All others have none.
+    pub fn set_errors(&mut self, errors: &BTreeMap<LinkId, LinkErrors>) {
+        self.shards.iter_mut().for_each(|shard| shard.set_errors(errors));
     }
 
     /// Packets that start from now on take other routes; those under way keep theirs.

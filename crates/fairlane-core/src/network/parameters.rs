@@ -36,6 +36,17 @@ pub enum Turns {
     AdapterFifo,
 }
 
+/// What a sender retransmits when packets of a flow are lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Retransmission {
+    /// The lost packets. Receivers accept packets out of order.
+    #[default]
+    Selective,
+    /// The first lost packet and all that the flow has sent after it, which receivers discard.
+    GoBackN,
+}
+
 /// How the memory of a port is divided among its lanes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -114,6 +125,8 @@ pub struct Parameters {
     /// From the loss of a packet until its NIC sends it again; at least four windows, which are as wide as the shortest latency of a
     /// link or up to half as wide.
     pub retransmission_timeout: Picoseconds,
+    /// The lost packets alone, or also those sent after them.
+    pub retransmission: Retransmission,
     /// How often a packet is retransmitted before its job fails, at most 7.
     pub retry_count: u8,
     /// From a change of the fabric until routes follow it.
@@ -135,6 +148,7 @@ impl Default for Parameters {
             transport: Named::new(transport::DEFAULT),
             injection: Turns::default(),
             retransmission_timeout: Picoseconds(4_194_304_000),
+            retransmission: Retransmission::default(),
             retry_count: PacketNumber::MOST_LOSSES,
             sweep_time: Picoseconds::from_micros(10_000),
         }

@@ -15,7 +15,7 @@ use super::partition::Partition;
 use super::plan::Plan;
 use super::port::{Arrival, DOWN, Lane, Port};
 use super::switch::Crossbars;
-use crate::fault::BitErrorRate;
+use crate::fault::LinkErrors;
 use crate::ids::LinkId;
 use crate::kernel::{Indexed, Mask};
 use crate::qos::arbiter::Arbitration;
@@ -126,10 +126,10 @@ impl Shard {
         }
     }
 
-    /// See [`Network::set_error_rates`](super::Network::set_error_rates).
-    pub fn set_error_rates(&mut self, rates: &BTreeMap<LinkId, BitErrorRate>) {
+    /// See [`Network::set_errors`](super::Network::set_errors).
+    pub fn set_errors(&mut self, errors: &BTreeMap<LinkId, LinkErrors>) {
         let Config { fabric, conditions, .. } = &mut self.config;
-        conditions.set_error_rates(fabric, rates, self.in_flight.calendar.width());
+        conditions.set_errors(fabric, errors, self.in_flight.calendar.width());
     }
 
     /// Replaces the arbiter on every port. Its state starts anew.

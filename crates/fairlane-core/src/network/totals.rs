@@ -27,8 +27,13 @@ pub struct Totals {
     pub packets_lost: u64,
     /// Packets of which only the headers have come to their hosts: a switch has trimmed them.
     pub packets_trimmed: u64,
-    /// Lost and trimmed packets that are retransmitted.
+    /// Packets that their receivers have discarded because one before them was missing; see
+    /// [`Retransmission`](super::Retransmission).
+    pub packets_discarded: u64,
+    /// Lost, trimmed and discarded packets that are retransmitted.
     pub packets_retransmitted: u64,
+    /// Their payload: what the network has carried, in part or all the way, for nothing.
+    pub bytes_retransmitted: u64,
     /// Lost packets that were given up. Their messages count as delivered once no other packet of them is under way.
     pub packets_given_up: u64,
     /// Control packets that have come to the host of their flow, or were given up.
@@ -50,7 +55,9 @@ impl Sum for Totals {
             control_bytes: sum.control_bytes + one.control_bytes,
             packets_lost: sum.packets_lost + one.packets_lost,
             packets_trimmed: sum.packets_trimmed + one.packets_trimmed,
+            packets_discarded: sum.packets_discarded + one.packets_discarded,
             packets_retransmitted: sum.packets_retransmitted + one.packets_retransmitted,
+            bytes_retransmitted: sum.bytes_retransmitted + one.bytes_retransmitted,
             packets_given_up: sum.packets_given_up + one.packets_given_up,
             control_packets_received: sum.control_packets_received + one.control_packets_received,
             control_bytes_received: sum.control_bytes_received + one.control_bytes_received,

@@ -8,8 +8,8 @@ use crate::error::BuildError;
 use crate::ids::{HostId, JobId, Rank, ServiceLevel, SwitchId};
 use crate::mpi::collective::nccl::Setup;
 use crate::mpi::{JobSetup, RailPolicy};
-use crate::network;
 use crate::network::transport::{Surroundings, Transport, Transports};
+use crate::network::{self, Retransmission};
 use crate::observe::RecordOf;
 use crate::program::Program;
 use crate::qos::arbiter::MAX_LANES;
@@ -47,6 +47,21 @@ pub(super) fn transports(
 /// Why packets cannot be lost in a simulation, if they cannot.
 pub(super) fn cannot_lose(input_queued: bool) -> Option<&'static str> {
     input_queued.then_some("packets can be lost only with network.switch = output_queued")
+}
+
+/// Checks that flows can go back N: their packets must not overtake each other, and losses are gaps.
+pub(super) fn retransmission(spec: &Spec, routing: &dyn Routing) -> Result<(), BuildError> {
+    if spec.network.retransmission == Retransmission::Selective {
+        return Ok(());
+    }
+    let allowed = if routing.adaptive() {
+        "only with a routing that keeps the packets of a flow on one path: their receiver discards those that overtake others"
+    } else if spec.qos.trim_vl.is_some() {
+        "only without qos.trim_vl: of trimmed packets, single ones are retransmitted"
+    } else {
+        return Ok(());
+    };
+    Err(BuildError::value("network.retransmission", "go_back_n", allowed))
 }
 
 /// Checks lossy virtual lanes: who may send on them, and where headers go.

@@ -98,7 +98,7 @@ impl Schedule {
         let mut alone = Condition::default();
         fault.apply(&self.graph, &mut alone);
         let packet = u32::try_from(self.limits.packet.0).unwrap_or(u32::MAX);
-        if alone.error_rates().values().any(|rate| rate.chance_of_error(packet) > MOST_ERRORS) {
+        if alone.errors().values().any(|errors| errors.rate.chance_of_error(packet) > MOST_ERRORS) {
             let allowed =
                 format!("so low that 1% of full packets ({packet} bytes with network.mtu) or more have no error");
             return Err(BuildError::value(format!("{place}.rate"), &spec.fault.params["rate"], allowed));
@@ -157,8 +157,8 @@ impl Schedule {
         let before = std::mem::replace(&mut self.condition, condition);
         let after = &self.condition;
         network.set_bandwidths(&self.bandwidths(&before));
-        if before.error_rates() != after.error_rates() {
-            network.set_error_rates(after.error_rates());
+        if before.errors() != after.errors() {
+            network.set_errors(after.errors());
         }
         if before.slow() != after.slow() {
             mpi.slow_down(&after.slow().iter().map(|(host, slowness)| (*host, slowness.0)).collect());

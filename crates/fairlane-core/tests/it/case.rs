@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fairlane_core::fault::FaultSpec;
 use fairlane_core::ids::{HostId, LinkId, Rank, SwitchId};
 use fairlane_core::mpi::{self, RailPolicy};
-use fairlane_core::network::{self, PortBuffer, Sharing, Switching};
+use fairlane_core::network::{self, PortBuffer, Retransmission, Sharing, Switching};
 use fairlane_core::program::script::{Line, Script};
 use fairlane_core::program::{COMM_WORLD, Collective, CollectiveKind, Comm, Op, P2p, Program, SendMode, Volume};
 use fairlane_core::registry::Registry;
@@ -30,9 +30,16 @@ pub(super) struct RandomFault {
     severity: u8,
 }
 
-/// The kinds of faults; by the last three packets are lost.
+impl RandomFault {
+    /// Whether packets are lost by it: by the last three kinds, and on links that do not repeat packets with errors.
+    fn loses(&self) -> bool {
+        self.kind >= LOSING || FAULTS[self.kind] == "bit_errors" && self.severity == 2
+    }
+}
+
+/// The kinds of faults.
 const FAULTS: [&str; 6] = ["degraded_link", "bit_errors", "slow_host", "link_down", "switch_down", "adapter_down"];
-/// The first of them.
+/// The first by which packets are always lost.
 const LOSING: usize = 3;
 
 /// A random simulation: two jobs on a fabric of twelve hosts, some of which they share.
@@ -62,6 +69,8 @@ pub(super) struct Case {
     pub faults: Vec<RandomFault>,
     /// Every virtual lane but the last is lossy, and headers go on there; both jobs have a transport that takes it.
     pub lossy: bool,
+    /// Flows go back N, if the routing keeps their packets on one path.
+    pub go_back_n: bool,
     /// The transports of the two jobs; see [`Case::transport`].
     pub transports: [usize; 2],
 }
@@ -112,16 +121,17 @@ const TRANSPORTS: &[(&str, &str)] = &[
     ("swift", "{}"),
     ("uec", r#"{ "kmin": 60, "kmax": 80 }"#),
     ("endpoint_cc", r#"{ "threshold": 80 }"#),
+    ("hpcc", r#"{ "flows": 4 }"#),
 ];
 /// Those for lossy lanes.
-const LOSSY_TRANSPORTS: [usize; 2] = [2, 3];
+const LOSSY_TRANSPORTS: [usize; 4] = [1, 2, 3, 5];
 /// A tree of two levels, routed by destination.
 const TREE: usize = 1;
 
 /// A random case of jobs without transports of their own, of which no packet is lost.
 pub(super) fn case() -> impl Strategy<Value = Case> {
     controlled().prop_map(|mut case| {
-        case.faults.retain(|fault| fault.kind < LOSING);
+        case.faults.retain(|fault| !fault.loses());
         Case { lossy: false, transports: [TRANSPORTS.len(); 2], ..case }
     })
 }
@@ -145,14 +155,15 @@ pub(super) fn controlled() -> impl Strategy<Value = Case> {
         RandomFault { kind, place, at, lasts, severity }
     });
     let faults = proptest::collection::vec(fault, 0..4);
-    let flags = (any::<bool>(), proptest::bool::weighted(0.8), switch, sharing, proptest::bool::weighted(0.25));
+    let losses = (proptest::bool::weighted(0.25), proptest::bool::weighted(0.4));
+    let flags = (any::<bool>(), proptest::bool::weighted(0.8), switch, sharing, losses);
     (hosts, messages, network, 0..3000_u64, flags, 0..CollectiveKind::ALL.len(), rails, faults, transports).prop_map(
         |(
             hosts,
             messages,
             (lanes, arbiter, kinds_differ, room, mtu, fabric),
             eager,
-            (store_and_forward, counters, switch, sharing, lossy),
+            (store_and_forward, counters, switch, sharing, (lossy, go_back_n)),
             collective,
             rails,
             faults,
@@ -176,6 +187,7 @@ pub(super) fn controlled() -> impl Strategy<Value = Case> {
                 switch,
                 faults,
                 lossy,
+                go_back_n,
                 transports,
             }
         },
@@ -294,6 +306,7 @@ impl Case {
                 }),
                 // Faults last up to 30 us, and a packet is retransmitted for 56 us at least.
                 retransmission_timeout: Picoseconds(7_000_000),
+                retransmission: if self.goes_back() { Retransmission::GoBackN } else { Retransmission::Selective },
                 sweep_time: Picoseconds(5_000_000),
                 switching: if self.store_and_forward { Switching::StoreAndForward } else { Switching::CutThrough },
                 switch: Named {
@@ -306,7 +319,7 @@ impl Case {
                 lanes: None,
                 sl2vl: (0..self.lanes).collect(),
                 lossy: if self.has_lossy_lanes() { (0..top).collect() } else { Vec::new() },
-                trim_vl: Some(top).filter(|_| self.has_lossy_lanes()),
+                trim_vl: Some(top).filter(|_| self.has_lossy_lanes() && !self.goes_back()),
                 arbiter: Named { name: names[self.arbiter].into(), params },
                 kinds,
                 ..Default::default()
@@ -331,7 +344,11 @@ impl Case {
     /// Whether a packet may be lost.
     pub fn may_lose_packets(&self) -> bool {
         let output_queued = SWITCHES[self.switch].0 == "output_queued";
-        self.has_lossy_lanes() || output_queued && self.faults.iter().any(|fault| fault.kind >= LOSING)
+        self.has_lossy_lanes() || output_queued && self.faults.iter().any(RandomFault::loses)
+    }
+
+    fn goes_back(&self) -> bool {
+        self.go_back_n && ["d_mod_k", "minimal", "dimension_order"].contains(&FABRICS[self.fabric].2)
     }
 
     /// Lossy lanes need another for headers, and queues at outputs, and lanes with a buffer of their own.
@@ -356,7 +373,9 @@ impl Case {
             let host = graph.host_name(HostId(number(place, hosts)));
             let params = match FAULTS[kind] {
                 "degraded_link" => json!({ "link": link, "lanes": severity }),
-                "bit_errors" => json!({ "link": link, "rate": 10_f64.powi(-i32::from(severity) - 3) }),
+                "bit_errors" => {
+                    json!({ "link": link, "rate": 10_f64.powi(-i32::from(severity) - 3), "retry": severity != 2 })
+                }
                 "slow_host" => json!({ "host": host, "factor": 1.5 * f64::from(severity) }),
                 "link_down" => json!({ "link": link }),
                 "switch_down" => json!({ "switch": graph.switch_name(SwitchId(number(place, switches))) }),
@@ -369,7 +388,7 @@ impl Case {
             }
         };
         let output_queued = SWITCHES[self.switch].0 == "output_queued";
-        self.faults.iter().filter(|fault| output_queued || fault.kind < LOSING).map(of_fault).collect()
+        self.faults.iter().filter(|fault| output_queued || !fault.loses()).map(of_fault).collect()
     }
 
     /// Memory of a port: a packet for each lane, and what `buffer` has beyond one.
@@ -432,6 +451,7 @@ pub(super) fn sparse() -> Case {
         switch: 0,
         faults: Vec::new(),
         lossy: false,
+        go_back_n: false,
         transports: [TRANSPORTS.len(); 2],
     }
 }

@@ -99,6 +99,12 @@ fn dumbbell(bandwidth: u64) -> Arc<Graph> {
     Arc::new(topology::build("imported", &params).unwrap())
 }
 
+impl Scheme {
+    fn build(&self) -> Arc<dyn Transport> {
+        build(self.name, &serde_json::from_str(self.params).unwrap())
+    }
+}
+
 struct Run {
     network: Network,
     flows: Flows,
@@ -160,10 +166,12 @@ impl Run {
     }
 }
 
-/// A scheme with its default parameters, and when it has converged to equal shares of two flows, as follows from its
+/// A scheme with its parameters, and when it has converged to equal shares of two flows, as follows from its
 /// equations.
+#[derive(Clone)]
 struct Scheme {
     name: &'static str,
+    params: &'static str,
     /// Of a lane: what the scheme is meant for.
     buffer: u64,
     /// Of the hosts' links, bit/s: what the default parameters are meant for.
@@ -193,6 +201,7 @@ fn endpoint_cc() -> Scheme {
     let converged = (8.192 * 0.08 + ROUND_TRIP).ceil() as u64;
     Scheme {
         name: "endpoint_cc",
+        params: "{}",
         buffer: 65_536,
         bandwidth: BANDWIDTH,
         controlled: converged,
@@ -221,6 +230,7 @@ fn ib_cc() -> Scheme {
     let controlled = (limit - half) * period;
     Scheme {
         name: "ib_cc",
+        params: "{}",
         buffer: 65_536,
         bandwidth: BANDWIDTH,
         controlled: controlled as u64,
@@ -237,7 +247,15 @@ fn ib_cc() -> Scheme {
 fn swift() -> Scheme {
     let round_trips = 2.0 * 64.0;
     let converged = (round_trips * ROUND_TRIP) as u64;
-    Scheme { name: "swift", buffer: 65_536, bandwidth: BANDWIDTH, controlled: converged, converged, measured: 1_000 }
+    Scheme {
+        name: "swift",
+        params: "{}",
+        buffer: 65_536,
+        bandwidth: BANDWIDTH,
+        controlled: converged,
+        converged,
+        measured: 1_000,
+    }
 }
 
 /// The mean change of a flow's target rate, and the mean of its square, per second, if the flow has the rate `rate`,
@@ -286,6 +304,7 @@ fn dcqcn() -> Scheme {
     let memory = 1e6 / fall;
     Scheme {
         name: "dcqcn",
+        params: "{}",
         buffer: 2 << 20,
         bandwidth: bandwidth as u64,
         // CNPs are 50 us apart, and of the first ones each halves the rates: the queue has drained long before.
@@ -295,25 +314,38 @@ fn dcqcn() -> Scheme {
     }
 }
 
-fn schemes() -> [Scheme; 4] {
-    [endpoint_cc(), ib_cc(), swift(), dcqcn()]
+/// Shares are not tested here, where windows are of few packets: steps that are small in comparison equalise them slowly.
+fn hpcc() -> Scheme {
+    Scheme {
+        name: "hpcc",
+        params: r#"{ "flows": 10, "max_stage": 0 }"#,
+        buffer: 65_536,
+        bandwidth: BANDWIDTH,
+        // Windows of at most 2 us each have been in flight for that many round trips, in which the estimate follows the load.
+        controlled: 100,
+        converged: 100,
+        measured: 1_000,
+    }
+}
+
+fn schemes() -> [Scheme; 5] {
+    [endpoint_cc(), hpcc(), ib_cc(), swift(), dcqcn()]
 }
 
 #[test]
 fn two_flows_into_one_host_converge_to_half_of_its_link() {
     // At the same time, and 1 ms later, when the first flow has the whole link.
-    for (Scheme { name, buffer, bandwidth, converged, measured, .. }, later) in
-        schemes().iter().flat_map(|scheme| [(scheme, 0), (scheme, 1_000)])
-    {
-        let transport = build(name, &json!({}));
+    let fair = schemes().into_iter().filter(|scheme| scheme.name != "hpcc");
+    for (scheme, later) in fair.flat_map(|scheme| [(scheme.clone(), 0), (scheme, 1_000)]) {
+        let (transport, Scheme { name, buffer, bandwidth, converged, measured, .. }) = (scheme.build(), scheme);
         let flows = [(0, 4, 0, 0), (1, 4, 0, later * MICROSECOND)];
-        let mut run = Run::with_links(*bandwidth, [Arc::clone(&transport), transport], *buffer, &flows);
+        let mut run = Run::with_links(bandwidth, [Arc::clone(&transport), transport], buffer, &flows);
         let rates = run.rates(later + converged, later + converged + measured);
         println!("{name}: {rates:?} {converged} us after {later} us, for {measured} us; {:?}", run.network.totals());
         let sum = rates[0] + rates[1];
         // An overload lasts for a round trip, in which ib_cc marks each packet; the timer needs a period to undo each mark.
-        let used = if *name == "ib_cc" { 0.85 } else { 0.99 };
-        assert!((used..=1.001).contains(&(sum * 1e9 / *bandwidth as f64)), "{name}: {rates:?}");
+        let used = if name == "ib_cc" { 0.85 } else { 0.99 };
+        assert!((used..=1.001).contains(&(sum * 1e9 / bandwidth as f64)), "{name}: {rates:?}");
         assert!(rates[..2].iter().all(|rate| (0.45..=0.55).contains(&(rate / sum))), "{name}: {rates:?}");
     }
 }
@@ -327,8 +359,8 @@ fn a_victim_of_an_incast_keeps_its_rate() {
     let rates = Run::new([Arc::clone(&credits), Arc::clone(&credits)], 65_536, &incast).rates(500, 1500);
     println!("credits_only: {rates:?}");
     assert!(rates[3] < 0.75 * alone, "{rates:?}");
-    for Scheme { name, buffer, controlled, .. } in schemes() {
-        let transport = build(name, &json!({}));
+    for scheme in schemes() {
+        let (transport, Scheme { name, buffer, controlled, .. }) = (scheme.build(), scheme);
         let mut run = Run::new([Arc::clone(&transport), Arc::clone(&transport)], buffer, &incast);
         let rates = run.rates(controlled, controlled + 5_000);
         println!("{name}: {rates:?} from {controlled} us; {:?}", run.network.totals());
@@ -343,6 +375,34 @@ fn a_victim_of_an_incast_keeps_its_rate() {
     }
 }
 
+/// Additive steps of `(1 - eta) B T / flows` by each flow and a multiplicative step to `eta` cancel at the utilisation
+/// `eta + senders (1 - eta) / flows`. The queue is that of paced packets that come at the same time: less than one. Swift keeps 4 us of
+/// queue, 12 packets.
+#[test]
+fn hpcc_keeps_its_utilisation_and_an_empty_queue() {
+    let mean_queue = |name: &str, params: &Value, senders: u32, from: u64| {
+        let transport = build(name, params);
+        let flows: Vec<_> = (0..senders).map(|host| (host, 4, 0, 0)).collect();
+        let mut run = Run::new([Arc::clone(&transport), transport], 1 << 20, &flows);
+        let ejection = run.network.graph().ports(fairlane_core::topology::Vertex::Host(HostId(4))).next().unwrap();
+        let ejection = run.network.graph().link(LinkId(ejection.0)).reverse;
+        run.run_to(from);
+        let before = run.network.counters(ejection, 0);
+        let (start, link) = (run.network.now(), run.rates(from, from + 1_000));
+        let after = run.network.counters(ejection, 0);
+        let span = (run.network.now().0 - start.0) as f64;
+        ((after.waiting.0 - before.waiting.0) as f64 / span, link.iter().take(3).sum::<f64>() / 100.0)
+    };
+    for (senders, flows) in [(1, 100), (2, 100), (3, 100), (1, 10), (2, 10), (3, 10)] {
+        let (queue, used) = mean_queue("hpcc", &json!({ "flows": flows, "max_stage": 0 }), senders, 2_000);
+        let expected = 0.95 + 0.05 * f64::from(senders) / f64::from(flows);
+        assert!((used - expected).abs() < 0.01, "{senders} senders, flows {flows}: {used}, not {expected}");
+        assert!(queue < 1.0, "{senders} senders, flows {flows}: {queue}");
+    }
+    let (queue, _) = mean_queue("swift", &json!({}), 3, 2_000);
+    assert!(queue > 6.0, "{queue}");
+}
+
 /// A trunk that waits for credits marks the victim's packets too, see the module of the transport.
 #[test]
 fn dcqcn_needs_deep_buffers() {
@@ -355,14 +415,15 @@ fn dcqcn_needs_deep_buffers() {
 
 #[test]
 fn credits_alone_need_no_control_packets_and_schemes_count_theirs() {
-    for Scheme { name, buffer, .. } in schemes() {
-        let (transport, credits) = (build(name, &json!({})), build("credits_only", &json!({})));
+    for scheme in schemes() {
+        let (transport, credits) = (scheme.build(), build("credits_only", &json!({})));
+        let Scheme { name, buffer, .. } = scheme;
         let flows = [(0, 4, 0, 0), (1, 4, 0, 0)];
         let mut run = Run::new([Arc::clone(&transport), Arc::clone(&transport)], buffer, &flows);
         run.run_to(200);
         let totals = run.network.totals();
         assert!(totals.control_packets > 0 && totals.control_packets_received <= totals.control_packets, "{totals:?}");
-        assert_eq!(totals.packets_marked > 0, name != "swift", "{totals:?}");
+        assert_eq!(totals.packets_marked > 0, !["swift", "hpcc"].contains(&name), "{totals:?}");
         // Receivers send nothing but notices.
         let notice = totals.control_bytes / totals.control_packets + 26;
         assert_eq!(run.sent()[4] % notice, 0, "{name}");
@@ -389,6 +450,8 @@ fn feedback_that_cannot_be_is_refused() {
     assert!(error.starts_with("jobs[2].transport.notice_vl = 2: a virtual lane in use"), "{error}");
     let error = refused("ib_cc", json!({}), 1, true);
     assert!(error.starts_with("jobs[2].transport = ib_cc: switches mark packets for it"), "{error}");
+    let error = refused("hpcc", json!({}), 1, true);
+    assert!(error.starts_with("jobs[2].transport = hpcc: switches write telemetry of their output"), "{error}");
 }
 
 #[test]
@@ -408,6 +471,10 @@ fn wrong_parameters_are_named() {
         ("dcqcn", json!({ "alpha_timer": 0 }), "network.transport.alpha_timer = 0 ps: at least 1 us"),
         ("swift", json!({ "beta": 0.0 }), "network.transport.beta = 0: 0.001 to 1"),
         ("swift", json!({ "fs_min_cwnd": 200.0 }), "network.transport.fs_min_cwnd = 200: below fs_max_cwnd (100)"),
+        ("hpcc", json!({ "eta": 1.01 }), "network.transport.eta = 1.01: 0.1 to 1"),
+        ("hpcc", json!({ "flows": 0 }), "network.transport.flows = 0: 1 to 65536"),
+        ("hpcc", json!({ "w_ai": 0 }), "network.transport.w_ai = 0: 1 byte to 1 TiB"),
+        ("hpcc", json!({ "base_rtt": 999 }), "network.transport.base_rtt = 999 ps: 1 ns to 1 s"),
         ("endpoint_cc", json!({ "window": 0 }), "network.transport.window = 0: at least 1 byte"),
         ("endpoint_cc", json!({ "windw": 1 }), "network.transport: unknown field `windw`"),
     ] {

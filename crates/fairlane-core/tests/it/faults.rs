@@ -397,6 +397,8 @@ fn jobs_fail_alike_with_every_transport_and_in_shards() {
         ("uec", false),
         ("uec", true),
         ("swift", true),
+        ("hpcc", false),
+        ("hpcc", true),
         ("endpoint_cc", false),
     ] {
         let runs = [(1, 1), (2, 1), (3, 2)].map(|(shards, threads)| {

@@ -9,6 +9,7 @@ mod congestion;
 mod fabrics;
 mod fairness;
 mod faults;
+mod go_back_n;
 mod graph_routing_laws;
 mod internals;
 mod layers;

@@ -314,6 +314,7 @@ fn results_with_congestion_control_do_not_depend_on_shards_and_threads() {
         ("ib_cc", json!({ "marking_rate": 1, "ccti_timer": 2, "notice_vl": 1 })),
         ("swift", json!({ "base_target_delay": 3_000_000, "max_cwnd": 4.0 })),
         ("dcqcn", json!({ "kmin": 4_200, "kmax": 9_000, "pmax": 0.5, "cnp_interval": 2_000_000 })),
+        ("hpcc", json!({ "flows": 10 })),
     ];
     for (place, (name, mut case)) in cases().into_iter().enumerate() {
         let (transport, params) = &transports[place % transports.len()];

@@ -39,7 +39,9 @@ proptest! {
         let totals = simulation.network().totals();
         prop_assert_eq!(totals.messages_injected, totals.messages_delivered);
         prop_assert_eq!(totals.bytes_injected, totals.bytes_delivered);
-        prop_assert_eq!(totals.packets_lost + totals.packets_trimmed, totals.packets_retransmitted);
+        let repeated = totals.packets_lost + totals.packets_trimmed + totals.packets_discarded;
+        prop_assert_eq!(repeated, totals.packets_retransmitted);
+        prop_assert!(case.go_back_n || totals.packets_discarded == 0);
         prop_assert!(case.may_lose_packets() || totals.packets_lost == 0);
         prop_assert!(simulation.fault_log().failures.is_empty());
         for job in 0..2 {
@@ -55,7 +57,7 @@ proptest! {
         simulation.check_laws().unwrap();
         let totals = simulation.network().totals();
         prop_assert_eq!(
-            totals.packets_lost + totals.packets_trimmed,
+            totals.packets_lost + totals.packets_trimmed + totals.packets_discarded,
             totals.packets_retransmitted + totals.packets_given_up
         );
         let failures = &simulation.fault_log().failures;

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::go_back_n::{GoBack, Sequence};
 use super::transport::{self, FlowSetup, Notice, RECENT};
 use crate::ids::{JobId, VirtualLane};
 use crate::network::config::Config;
 use crate::network::fabric::Fabric;
-use crate::network::index::{MessageIdx, PortIdx};
+use crate::network::index::{MessageIdx, PacketIdx, PortIdx, TelemetryIdx};
 use crate::network::packet::{Message, Packet, PacketFlags, PacketNumber};
 use crate::network::port::Arrival;
 use crate::qos::levels::TrafficKind;
@@ -40,8 +41,17 @@ pub(in crate::network) struct Flow {
     pub released: MessageIdx,
     /// Messages that wait for it, in order.
     pub held: VecDeque<MessageIdx>,
+    /// What it sends again.
+    pub back: GoBack,
     /// The state that its transport keeps of it.
     pub control: Box<dyn transport::Flow>,
+}
+
+impl Flow {
+    /// Takes the message that is released next out of those that are held: the next packet that is sent again, if there are any.
+    pub fn next_held(&mut self) -> Option<MessageIdx> {
+        if self.back.active() { self.back.take_next() } else { self.held.pop_front() }
+    }
 }
 
 /// The flows of one NIC.
@@ -51,7 +61,8 @@ pub(in crate::network) struct Flows {
     flows: Vec<Flow>,
     /// Released messages by the time at which they join their queues, then by order of creation.
     pub due: BTreeSet<Arrival>,
-    /// Notices on their way, by the time at which they arrive, then by the NIC's port at which they do, then by order.
+    /// Notices on their way, by the time at which they arrive, then by the NIC's port at which they do, then by order; and what else
+    /// will happen to flows.
     pub expected: BTreeMap<(Instant, PortIdx, u64), Expected>,
     /// Flows of which packets have come to this NIC.
     pub heard: Heard,
@@ -69,7 +80,8 @@ impl Flows {
                 round_trip: config.fabric.round_trips[config.fabric.transport_place(key.job)],
             };
             let control = Arc::clone(config.fabric.transport_of(key.job)).flow(&setup);
-            self.flows.push(Flow { released: MessageIdx::NONE, held: VecDeque::new(), control });
+            let (released, held, back) = (MessageIdx::NONE, VecDeque::new(), GoBack::default());
+            self.flows.push(Flow { released, held, back, control });
         }
         &mut self.flows[place]
     }
@@ -97,8 +109,16 @@ pub(in crate::network) struct Tag {
     /// Of a notice of a trimmed packet: what else is needed to make that packet again.
     pub trimmed: Option<Remains>,
     pub vl: VirtualLane,
+    /// The telemetry of the links that it has started on, the last first; of a notice, that of the packet that it answers.
+    pub telemetry: TelemetryIdx,
+    /// Its number in its flow, if flows go back N; of a NAK, that of the packet that is missing.
+    pub psn: u32,
     /// A switch has marked it; of a notice, the packet that it answers.
     pub marked: bool,
+    /// It is a notice of a gap.
+    pub nak: bool,
+    /// Its receiver has discarded it.
+    pub discarded: bool,
     /// It is a notice.
     pub control: bool,
 }
@@ -113,15 +133,30 @@ pub(in crate::network) struct Remains {
     pub flags: PacketFlags,
 }
 
-/// A notice that will arrive, and the flow that it is for.
+/// An event to come, and the flow that it is for.
 #[derive(Clone, Copy)]
 pub(in crate::network) struct Expected {
     pub key: Key,
-    pub notice: Notice,
+    pub event: Event,
+}
+
+/// What happens to a flow at its NIC.
+#[derive(Clone, Copy)]
+pub(in crate::network) enum Event {
+    /// A notice arrives, with telemetry.
+    Notice(Notice, TelemetryIdx),
+    /// A NAK arrives: the packet with this number is missing.
+    Nak(u32),
+    /// At the receiver: a packet arrives after a gap.
+    Discarded(PacketIdx),
+    /// The packet with this number, which is this message now, is to be sent again.
+    Returned(u32, MessageIdx),
+    /// The timeout of the packet with this number has passed, which was then a message with this sequence.
+    Timeout(u32, u64),
 }
 
 /// A flow at its receiver: the sending address, job, virtual lane.
-type Source = (u32, JobId, VirtualLane);
+pub(in crate::network) type Source = (u32, JobId, VirtualLane);
 
 /// The flows of which packets have come to a NIC.
 #[derive(Clone, Default)]
@@ -130,8 +165,10 @@ pub(in crate::network) struct Heard {
     last: FxHashMap<Source, (Instant, Instant)>,
     /// Those of the last [`RECENT`] time, by their last packet.
     recent: BTreeMap<(Instant, Source), ()>,
-    /// Notices that have come to the host for this NIC.
+    /// Notices and discarded packets that have come to the host for this NIC.
     pub count: u64,
+    /// The packets of each that have come, if flows go back N.
+    pub sequences: FxHashMap<Source, Sequence>,
 }
 
 impl Heard {

@@ -1,13 +1,13 @@
 //! Notices: what a NIC answers to packets of a transport with [`Feedback`](super::transport::Feedback), and what becomes of
 //! the answers at the sender. See [`transport`](super::transport) for the whole.
 
-use super::flows::{Expected, Key, Remains, Tag};
+use super::flows::{Event, Expected, Key, Remains, Tag};
 use super::transport::{Notice, Notices};
 use crate::ids::{TrafficId, VirtualLane};
 use crate::network::config::Config;
 use crate::network::features::Instance;
 use crate::network::in_flight::InFlight;
-use crate::network::index::{LaneIdx, MessageIdx, NoticeIdx, PacketIdx, PairIdx, PortIdx};
+use crate::network::index::{LaneIdx, MessageIdx, NoticeIdx, PacketIdx, PairIdx, PortIdx, TelemetryIdx};
 use crate::network::packet::{Content, Message, Packet, PacketFlags};
 use crate::network::partition::Place;
 use crate::network::port::ActivePort;
@@ -28,30 +28,46 @@ impl InFlight {
 
     /// A packet arrives with its tail at NIC `nic` at instant `time`, which is after the open window. If it is a notice, its
     /// flow will be updated then, and nothing is left of it. If it is to be answered, the notice is handed to the NIC's port.
-    /// Returns whether the packet was a notice.
+    /// Returns whether nothing is left to deliver: it was a notice, was trimmed, or came after a gap.
     #[cold]
     pub fn answer(&mut self, config: &Config, nic: PortIdx, packet: PacketIdx, time: Instant) -> bool {
         let tag = self.tags[packet];
+        self.tags[packet].telemetry = TelemetryIdx::NONE;
         let Packet { traffic, bytes, to, source, vl, .. } = self.packets[packet];
         if tag.control {
             self.end_notice(config, packet);
             self.expect(config, nic, traffic, &tag, time);
             return true;
         }
-        let Some(feedback) = config.fabric.feedback_of(config.fabric.job_of(traffic)) else { return false };
+        let discarded = config.fabric.go_back_n && self.discards(config, nic, packet, time);
+        let Some(feedback) = config.fabric.feedback_of(config.fabric.job_of(traffic)) else { return discarded };
         let trimmed = (tag.whole > 0).then(|| self.take_trimmed(packet));
         let (vl, bytes) = if trimmed.is_some() { (tag.vl, tag.whole) } else { (vl, bytes) };
         let (flows, last) = self.flows[nic].heard.hear((source, config.fabric.job_of(traffic), vl), time);
         let answered = match feedback.notices {
-            Notices::EveryPacket => true,
+            Notices::EveryPacket => !discarded,
             Notices::Marked(gap) => trimmed.is_some() || tag.marked && (*last == Instant::MAX || time - *last >= gap),
         };
         if !answered {
-            return false;
+            self.telemetry.take(tag.telemetry);
+            return discarded;
         }
         *last = time;
-        let notice = self.notices.insert(Tag { received: time, to, bytes, flows, trimmed, vl, control: true, ..tag });
-        let payload = feedback.bytes.0;
+        let notice = Tag { received: time, to, bytes, flows, trimmed, vl, control: true, ..tag };
+        self.send_notice(nic, (notice, feedback.bytes.0), feedback.vl.unwrap_or(vl), (traffic, source), time);
+        discarded || trimmed.is_some()
+    }
+
+    /// Hands a notice, with its payload, to a NIC's port at `time`: of this traffic, to this address.
+    pub fn send_notice(
+        &mut self,
+        nic: PortIdx,
+        (notice, payload): (Tag, u64),
+        vl: VirtualLane,
+        (traffic, to): (TrafficId, u32),
+        time: Instant,
+    ) {
+        let notice = self.notices.insert(notice);
         let message = self.messages.insert(Message {
             offered: time,
             sequence: self.sequence,
@@ -60,11 +76,11 @@ impl InFlight {
             undelivered: 1,
             sent: 0,
             next: MessageIdx::NONE,
-            to: source,
+            to,
             pair: PairIdx::NONE,
             traffic,
             kind: TrafficKind::Control,
-            vl: feedback.vl.unwrap_or(vl),
+            vl,
             flags: PacketFlags::new(0, true, false),
             any_delivered: false,
             mirror: false,
@@ -74,7 +90,6 @@ impl InFlight {
         self.totals.control_packets += 1;
         self.totals.control_bytes += payload;
         self.send_message(nic, message);
-        trimmed.is_some()
     }
 
     /// Nothing is left of a trimmed packet that has come to its host but what its notice says of it.
@@ -120,6 +135,7 @@ impl InFlight {
         self.set_tag(packet, Tag::default());
         self.trimmed -= 1;
         self.totals.packets_retransmitted += 1;
+        self.totals.bytes_retransmitted += u64::from(tag.whole - config.fabric.header);
         self.hand_over(config, Content::Trimmed(packet), (packet, link), time);
     }
 
@@ -156,27 +172,34 @@ impl InFlight {
 
     /// A notice will arrive at instant `time` at NIC `nic`, of the host whose flow it is for.
     fn expect(&mut self, config: &Config, nic: PortIdx, traffic: TrafficId, tag: &Tag, time: Instant) {
-        let &Tag { sent, received, to, bytes, flows, vl, marked, .. } = tag;
+        let &Tag { sent, received, to, bytes, flows, vl, marked, telemetry, nak, psn, .. } = tag;
         if let Some(remains) = tag.trimmed {
             self.restore_trimmed(config, traffic, tag, remains, (nic, time));
         }
         let notice =
             Notice { trimmed: tag.trimmed.is_some(), marked, bytes: Bytes(u64::from(bytes)), sent, received, flows };
+        let event = if nak { Event::Nak(psn) } else { Event::Notice(notice, telemetry) };
+        let key = Key { to, job: config.fabric.job_of(traffic), vl };
+        self.expect_event(nic, Expected { key, event }, time);
+    }
+
+    /// Something will happen at instant `time` to a flow at NIC `nic`.
+    pub fn expect_event(&mut self, nic: PortIdx, expected: Expected, time: Instant) {
         let flows = &mut self.flows[nic];
         flows.heard.count += 1;
-        let place = (time, nic, flows.heard.count);
-        flows.expected.insert(place, Expected { key: Key { to, job: config.fabric.job_of(traffic), vl }, notice });
+        flows.expected.insert((time, nic, flows.heard.count), expected);
         self.wake_port(nic, time);
     }
 }
 
 impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
-    /// A packet starts at this NIC at `now`. `notice`: the notice that it is.
-    pub(super) fn tag(&mut self, packet: PacketIdx, notice: Option<NoticeIdx>, now: Instant) {
+    /// A packet starts at this NIC at `now`. `notice`: the notice that it is; `psn`: its number in its flow.
+    pub(super) fn tag(&mut self, packet: PacketIdx, notice: Option<NoticeIdx>, psn: u32, now: Instant) {
         let in_flight = &mut *self.in_flight;
+        in_flight.forget_telemetry(packet);
         let tag = match notice {
             Some(notice) => in_flight.notices.take(notice),
-            None => Tag { sent: now, ..Tag::default() },
+            None => Tag { sent: now, psn, ..Tag::default() },
         };
         in_flight.set_tag(packet, tag);
     }

@@ -6,7 +6,7 @@
 //! flow may start. The others follow, in order, each when a packet of the flow has started. If a flow may not start a packet
 //! before a notice arrives, none of its messages is released until then.
 
-use super::flows::{Expected, Flow, Key};
+use super::flows::{Event, Expected, Flow, Key};
 use crate::network::features::Instance;
 use crate::network::index::{LaneIdx, MessageIdx, PortIdx, Queued};
 use crate::network::packet::{Content, Message};
@@ -20,7 +20,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         KIND == kind::NIC && self.config.has::<I>().paces
     }
 
-    fn flow_of(&mut self, key: Key) -> &mut Flow {
+    pub(super) fn flow_of(&mut self, key: Key) -> &mut Flow {
         self.in_flight.flows[self.number].flow(key, self.config, self.port.wire)
     }
 
@@ -54,10 +54,11 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
             return;
         }
         let key = Key::of_message(&self.config.fabric, &message);
+        let selective = !self.config.fabric.go_back_n;
         let flow = self.flow_of(key);
         if flow.released == index {
             flow.released = MessageIdx::NONE;
-        } else if let Content::Lost(_) = message.content() {
+        } else if selective && let Content::Lost(_) = message.content() {
             self.note_loss(key, &message);
         }
     }
@@ -68,6 +69,11 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         if !self.in_flight.is_notice(message) {
             let key = Key::of_message(&self.config.fabric, message);
             self.note_loss(key, message);
+            if let Content::GivenUp(packet) = message.content()
+                && self.config.fabric.go_back_n
+            {
+                self.go_on_without(key, self.in_flight.tags[packet].psn, message.offered);
+            }
             self.reconsider(key, message.offered);
         }
     }
@@ -78,11 +84,26 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         self.flow_of(key).control.lost(bytes, offered);
     }
 
-    /// The next notice arrives: the flow may now be allowed to start packets earlier than before.
+    /// The next notice arrives, or what else is expected happens: the flow may now be allowed to start packets earlier than before.
     fn take_notice(&mut self) {
         let expected = self.in_flight.flows[self.number].expected.pop_first();
-        let ((now, ..), Expected { key, notice }) = expected.expect("invariant: an arrival for each notice");
-        self.flow_of(key).control.noticed(&notice, now);
+        let ((now, ..), Expected { key, event }) = expected.expect("invariant: an arrival for each notice");
+        match event {
+            Event::Notice(notice, telemetry) => {
+                if telemetry.is_some() {
+                    let path = self.in_flight.telemetry.take(telemetry);
+                    self.flow_of(key).control.measured(&path, now);
+                }
+                self.flow_of(key).control.noticed(&notice, now);
+            }
+            Event::Nak(psn) => self.go_back(key, psn, now),
+            Event::Returned(psn, message) => self.take_returned(key, psn, message, now),
+            Event::Timeout(psn, sequence) => self.expire(key, psn, sequence, now),
+            Event::Discarded(packet) => {
+                self.in_flight.send_back(self.config, packet, now);
+                return;
+            }
+        }
         self.reconsider(key, now);
     }
 
@@ -96,7 +117,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         let earliest = earliest.max(now);
         let released = flow.released;
         if released.is_none() {
-            if let Some(message) = flow.held.pop_front() {
+            if let Some(message) = flow.next_held() {
                 self.release(key, message, earliest);
             }
             return;
@@ -123,14 +144,17 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
                 continue;
             }
             let (key, offered) = (Key::of_message(&self.config.fabric, message), message.offered);
+            let psn = self.in_flight.psn_to_send_again(self.config, message);
             let flow = self.flow_of(key);
-            let earliest = flow.control.earliest(now);
+            let earliest = if flow.back.permits(psn) { flow.control.earliest(now) } else { Instant::MAX };
             if earliest <= now {
                 lanes &= lanes - 1;
                 continue;
             }
             if flow.released.is_none() && earliest < Instant::MAX {
                 self.release(key, index, earliest);
+            } else if let Some(psn) = psn {
+                flow.back.put_back(psn);
             } else {
                 flow.held.push_back(index);
             }
@@ -153,12 +177,14 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         let notice = if let Content::Notice(notice) = record.content() { Some(notice) } else { None };
         let control = self.in_flight.is_notice(record);
         let pair = self.pair_of(message.into());
+        let key = Key::of_message(&self.config.fabric, record);
+        let again = self.in_flight.psn_to_send_again(self.config, record);
         let (packet, rest) = self.segment(lane, message);
         if self.config.has::<I>().controls && (!control || notice.is_some()) {
-            self.tag(packet, notice, now);
+            let psn = if control { 0 } else { self.flow_of(key).back.number(again) };
+            self.tag(packet, notice, psn, now);
         }
-        let packet_of = &self.in_flight.packets[packet];
-        let (key, bytes) = (Key::of_packet(&self.config.fabric, packet_of), Bytes(u64::from(packet_of.bytes)));
+        let bytes = Bytes(u64::from(self.in_flight.packets[packet].bytes));
         self.start(lane, packet, now);
         if !control {
             self.account(key, bytes, now);
@@ -177,7 +203,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         let earliest = flow.control.earliest(now);
         if flow.released.is_none()
             && earliest < Instant::MAX
-            && let Some(message) = flow.held.pop_front()
+            && let Some(message) = flow.next_held()
         {
             self.release(key, message, earliest.max(now));
         }

@@ -67,6 +67,9 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         if self.down() {
             self.lose_started(lane, packet, now);
         } else {
+            if KIND != kind::NIC && self.config.has::<I>().telemetry {
+                self.write_telemetry(packet, now);
+            }
             self.transmit(lane, packet, now);
         }
     }

@@ -2,6 +2,7 @@
 //! port, switch or host. All of it is computed at the start, with the later times at which it takes effect.
 
 use super::{ActivePort, kind};
+use crate::fault::LinkErrors;
 use crate::ids::{HostId, LinkId};
 use crate::network::features::Instance;
 use crate::network::index::{LaneIdx, PacketIdx, PortIdx};
@@ -10,7 +11,7 @@ use crate::network::naming::NO_SWITCH;
 use crate::network::observation::Transmission;
 use crate::rng::draw;
 use crate::routing::{Hop, Step};
-use crate::units::{Bytes, Instant, Picoseconds};
+use crate::units::{Bytes, Instant};
 
 impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     /// A packet that is in no queue, and that the arbiter has granted, starts on the link.
@@ -45,7 +46,12 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         } else {
             wire.bandwidth.serialization(Bytes(u64::from(bytes)))
         };
-        let start = if config.has::<I>().errors { now + self.repetitions(bytes, wire_time, now) } else { now };
+        let (mut start, mut lost) = (now, false);
+        if config.has::<I>().errors {
+            let errors = self.errors(bytes, now);
+            lost = errors.is_none();
+            start = now + errors.unwrap_or(0) * (wire_time + 2 * config.conditions.latency(self.number));
+        }
         let done = start + wire_time;
         self.port.busy_until = done;
         self.port.traffic = traffic;
@@ -72,6 +78,12 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
                 Returned { port: PortIdx::NONE, lane: held, traffic, bytes, freed: done },
             );
         }
+        if lost {
+            let time = done + wire.latency;
+            self.return_credits(&Returned { port: self.number, lane, traffic, bytes, freed: time });
+            self.in_flight.lose(config, index, config.naming.link_id::<I>(self.number), time);
+            return;
+        }
         if to_switch {
             let time = start + wire.latency + config.fabric.parameters.switch_latency;
             if config.fabric.by_switch {
@@ -93,17 +105,20 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         }
     }
 
-    /// The time that the repetitions of a packet take that starts at `now`, if its link has errors: each its time on the wire and the
-    /// time until the sender knows of the error.
+    /// How often a packet that starts at `now` has an error, and is repeated, before it comes without, if its link has errors; `None` if
+    /// it has one and is lost.
     #[cold]
-    fn repetitions(&self, bytes: u32, wire_time: Picoseconds, now: Instant) -> Picoseconds {
+    fn errors(&self, bytes: u32, now: Instant) -> Option<u64> {
         let link = self.config.naming.link_of(self.number);
-        let Some(rate) = self.config.conditions.error_rate(link) else { return Picoseconds::ZERO };
+        let Some(LinkErrors { rate, lost }) = self.config.conditions.errors_of(link) else { return Some(0) };
         let chance = rate.chance_of_error(bytes);
         let failures = (0..)
             .map(|attempt: u64| draw(u64::from(draw(now.0, link.0)) << 32 | attempt, link.0))
             .take_while(|draw| u64::from(*draw) < chance);
-        failures.count() as u64 * (wire_time + 2 * self.config.conditions.latency(self.number))
+        match failures.count() as u64 {
+            failures if failures == 0 || !lost => Some(failures),
+            _ => None,
+        }
     }
 
     /// The packet arrives at instant `time` at the switch at the far end, which routes it.

@@ -2,8 +2,8 @@
 //!
 //! As described in Y. Zhu et al., "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM 2015. Names are the
 //! paper's, and so are the defaults, which are for links of 40 Gb/s. The paper does not detail hyper increase: it is that
-//! of QCN (IEEE 802.1Qau). `rhai` and `min_rate` are values of this module. The fabric is lossless, as with priority flow
-//! control.
+//! of QCN (IEEE 802.1Qau). `rhai` and `min_rate` are values of this module. The paper's fabric is lossless, by priority flow
+//! control; on lossy lanes marks come before losses if `kmax` is below the buffer.
 //!
 //! **Switches** mark packets (ECN) by the queue of the output: none up to `kmin`, each with a probability that grows
 //! linearly to `pmax` at `kmax`, all above `kmax`.
@@ -139,6 +139,11 @@ impl Dcqcn {
 }
 
 impl Transport for Dcqcn {
+    /// Without priority flow control: it has no window, and limits rates by marks alone.
+    fn accepts_losses(&self) -> bool {
+        true
+    }
+
     fn feedback(&self) -> Option<Feedback> {
         let Params { kmin, kmax, cnp_interval, notice_vl, .. } = self.params;
         Some(Feedback {
@@ -150,6 +155,7 @@ impl Transport for Dcqcn {
                 above: u32::MAX,
                 smallest: Bytes(0),
             }),
+            telemetry: false,
             notices: Notices::Marked(cnp_interval),
             // The reserved field of a CNP.
             bytes: Bytes(16),

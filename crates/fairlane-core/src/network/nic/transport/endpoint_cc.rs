@@ -69,6 +69,7 @@ impl Transport for EndpointCc {
                 above: u32::MAX,
                 smallest: Bytes(0),
             }),
+            telemetry: false,
             notices: Notices::EveryPacket,
             bytes: Bytes(8),
             vl: self.0.notice_vl.map(VirtualLane),

@@ -208,7 +208,13 @@ impl Transport for IbCc {
         });
         // The AETH.
         let bytes = Bytes(4);
-        Some(Feedback { marking, notices: Notices::Marked(Picoseconds::ZERO), bytes, vl: notice_vl.map(VirtualLane) })
+        Some(Feedback {
+            marking,
+            telemetry: false,
+            notices: Notices::Marked(Picoseconds::ZERO),
+            bytes,
+            vl: notice_vl.map(VirtualLane),
+        })
     }
 
     fn flow(self: Arc<Self>, setup: &FlowSetup) -> Box<dyn Flow> {

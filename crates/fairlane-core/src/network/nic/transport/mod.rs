@@ -12,7 +12,7 @@
 //! A transport with [`Feedback`] controls congestion from end to end:
 //!
 //! 1. Output ports of switches mark packets of its jobs when they start on the link, by the bytes in their lane's queue
-//!    ([`Marking`]).
+//!    ([`Marking`]), or write into them how loaded the link is ([`LinkTelemetry`]).
 //! 2. The receiving NIC answers a packet with a *notice*: a control packet, which is made when the packet's tail arrives,
 //!    queues at the NIC's port like a message, takes credits, and crosses the fabric to the sender ([`Notices`]).
 //! 3. When the tail of the notice is at a port of the sending host, the flow at the adapter that sent the packet is updated
@@ -27,6 +27,7 @@
 mod credits_only;
 mod dcqcn;
 mod endpoint_cc;
+mod hpcc;
 mod ib_cc;
 mod swift;
 mod uec;
@@ -37,7 +38,7 @@ use std::sync::Arc;
 use dyn_clone::DynClone;
 
 use crate::error::BuildError;
-use crate::ids::VirtualLane;
+use crate::ids::{LinkId, VirtualLane};
 use crate::table::{Constructor, Item, Kind, Table};
 use crate::units::{BitsPerSec, Bytes, Instant, Picoseconds};
 
@@ -66,6 +67,10 @@ pub trait Transport: Send + Sync {
 pub trait Flow: DynClone + Send + Sync {
     /// A packet of this size on the wire was lost, and its timeout passes at `now`; it will start again.
     fn lost(&mut self, _bytes: Bytes, _now: Instant) {}
+
+    /// What switches have written into the packet that a notice answers, in the order of its links: just before the notice is
+    /// handed over.
+    fn measured(&mut self, _path: &[LinkTelemetry], _now: Instant) {}
 
     /// A notice arrives at `now`.
     fn noticed(&mut self, _notice: &Notice, _now: Instant) {}
@@ -98,6 +103,8 @@ pub struct FlowSetup {
 pub struct Feedback {
     /// When switches mark packets; `None` if they never do.
     pub marking: Option<Marking>,
+    /// Whether switches write telemetry into packets.
+    pub telemetry: bool,
     /// The packets that are answered.
     pub notices: Notices,
     /// Payload of a notice, at most one MTU: it has the header of any packet besides.
@@ -164,6 +171,21 @@ impl Threshold {
     }
 }
 
+/// In-band telemetry of a link: what a switch writes into a packet that starts there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkTelemetry {
+    /// The link.
+    pub link: LinkId,
+    /// Bytes on the wire of the packets that wait for the link, of all lanes.
+    pub queued: Bytes,
+    /// Bytes on the wire of the packets that have started before.
+    pub sent: Bytes,
+    /// When the packet starts.
+    pub at: Instant,
+    /// Of the link.
+    pub bandwidth: BitsPerSec,
+}
+
 /// A notice, as the sender of the packet that it answers gets it.
 #[derive(Clone, Copy, Debug)]
 pub struct Notice {
@@ -207,12 +229,12 @@ impl Feedback {
             let allowed = format!("a virtual lane in use (see qos.sl2vl), 0 to {}", given.virtual_lanes - 1);
             return Err(BuildError::value(format!("{path}.notice_vl"), vl.0, allowed));
         }
-        let Some(marking) = &self.marking else { return Ok(()) };
-        if given.input_queued {
-            let allowed =
-                "switches mark packets for it in their output queues: only with network.switch = output_queued";
+        if given.input_queued && (self.telemetry || self.marking.is_some()) {
+            let action = if self.telemetry { "write telemetry of" } else { "mark packets for it in" };
+            let allowed = format!("switches {action} their output queues: only with network.switch = output_queued");
             return Err(BuildError::value(path, name, allowed));
         }
+        let Some(marking) = &self.marking else { return Ok(()) };
         for threshold in [marking.from, marking.to] {
             if let Threshold::Bytes(key, bytes) = threshold
                 && bytes > given.buffer
@@ -249,7 +271,7 @@ pub type Entry = Item<Transports>;
 
 /// The built-in transports.
 pub const TABLE: &[Entry] =
-    &[credits_only::ENTRY, dcqcn::ENTRY, endpoint_cc::ENTRY, ib_cc::ENTRY, swift::ENTRY, uec::ENTRY];
+    &[credits_only::ENTRY, dcqcn::ENTRY, endpoint_cc::ENTRY, hpcc::ENTRY, ib_cc::ENTRY, swift::ENTRY, uec::ENTRY];
 
 /// The transport of a specification that names none.
 pub const DEFAULT: &str = credits_only::ENTRY.name;

@@ -173,7 +173,7 @@ impl Swift {
 impl Transport for Swift {
     fn feedback(&self) -> Option<Feedback> {
         let vl = self.notice_vl.map(VirtualLane);
-        Some(Feedback { marking: None, notices: Notices::EveryPacket, bytes: Bytes(16), vl })
+        Some(Feedback { marking: None, telemetry: false, notices: Notices::EveryPacket, bytes: Bytes(16), vl })
     }
 
     fn accepts_losses(&self) -> bool {

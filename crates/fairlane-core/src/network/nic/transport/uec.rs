@@ -106,6 +106,7 @@ impl Transport for Uec {
                 above: u32::MAX,
                 smallest: Bytes(0),
             }),
+            telemetry: false,
             notices: Notices::EveryPacket,
             // All that it says is in the header.
             bytes: Bytes(0),
