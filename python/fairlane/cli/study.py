@@ -11,7 +11,7 @@ from fairlane import Scenario
 from fairlane.cli.command import Answer, ExitCode, OutFolder, Quiet, Seed, completing, out_option
 from fairlane.cli.options import AllowCode, Assignments, Dask, Resume, ScenarioFile, Workers, report, report_damaged
 from fairlane.study.running import run
-from fairlane.study.shipped.base import Measured, ShippedStudy
+from fairlane.study.shipped.base import ShippedResults, ShippedStudy
 from fairlane.study.shipped.cables import Survey
 from fairlane.study.shipped.gpcnet import Benchmark
 from fairlane.study.shipped.saturation import LoadSweep, loads_of
@@ -224,7 +224,7 @@ def _performed(
     if not quiet:
         report(*study.remarks)
     store = study.open(out, resume=resume)
-    results: Measured = study.run(store, progress=not quiet)
+    results: ShippedResults = study.run(store, progress=not quiet)
     results.draw()
     partial = results.meta["partial"]
     report_damaged(store.damaged, store.folder)

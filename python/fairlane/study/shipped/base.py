@@ -1,6 +1,6 @@
 """The common part of shipped studies: options, task, run loop, and results with their folder.
 
-A ``ShippedStudy`` has the scenario of each condition and seed, and a function ``measure``. Its ``Measured`` results are
+A ``ShippedStudy`` has the scenario of each condition and seed, and a function ``measure``. Its ``ShippedResults`` are
 tables of the answers; their view is in ``fairlane.views``.
 """
 
@@ -36,7 +36,7 @@ from fairlane.units import DURATION
 
 _Model = TypeVar("_Model", bound=BaseModel)
 _Built = TypeVar("_Built")
-_Results = TypeVar("_Results", bound="Measured")
+_Results = TypeVar("_Results", bound="ShippedResults")
 Row = dict[str, Any]
 """An answer with its condition and its ``seed``."""
 
@@ -116,7 +116,7 @@ class Measurement:
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
-class Measured(Results):
+class ShippedResults(Results):
     """Base of the results of shipped studies: tables, of which the first has a row for each measurement."""
 
     meta: Mapping[str, Any]

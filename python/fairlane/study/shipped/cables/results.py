@@ -13,7 +13,7 @@ from fairlane.results import notes
 from fairlane.results.derive import interval
 from fairlane.results.schemas import Optional, Schema
 from fairlane.statistics import of_ratios, over_replicates
-from fairlane.study.shipped.base import Measured, Row
+from fairlane.study.shipped.base import Row, ShippedResults
 from fairlane.wording import plural, significant
 
 NOTICEABLE = 1.001
@@ -62,7 +62,7 @@ _SCHEMAS: Mapping[str, Schema] = {
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
-class Cables(Measured):
+class Cables(ShippedResults):
     """Slowdowns of jobs when each cable or switch fails."""
 
     runs: pl.DataFrame

@@ -20,7 +20,7 @@ from fairlane.results import notes
 from fairlane.results.derive import interval
 from fairlane.results.schemas import Optional, Schema
 from fairlane.statistics import of_ratios, over_replicates
-from fairlane.study.shipped.base import Measured, Row
+from fairlane.study.shipped.base import Row, ShippedResults
 from fairlane.wording import significant
 from fairlane.workload.base import KIB
 
@@ -82,7 +82,7 @@ TESTS: Mapping[str, NetworkTest] = {
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
-class Gpcnet(Measured):
+class Gpcnet(ShippedResults):
     """Latency, bandwidth and allreduce, isolated and congested, by transport."""
 
     trials: pl.DataFrame

@@ -15,7 +15,7 @@ from fairlane.results.derive import interval
 from fairlane.results.latency import QUANTILES, summarize
 from fairlane.results.schemas import Optional, Schema, types
 from fairlane.statistics import FEWEST, independent
-from fairlane.study.shipped.base import Measured, Row
+from fairlane.study.shipped.base import Row, ShippedResults
 
 ACCEPTED_IN_FULL = 0.97
 """A load is saturated if less than this part of what is generated is delivered."""
@@ -35,7 +35,7 @@ _OF_ANSWERS: Mapping[str, Schema] = {
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
-class Saturation(Measured):
+class Saturation(ShippedResults):
     """Accepted throughput and latency by offered load."""
 
     runs: pl.DataFrame
