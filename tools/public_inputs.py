@@ -45,7 +45,7 @@ def members(clone: Path, commit: str, path: str) -> dict[str, bytes]:
     folder, _, name = path.rpartition("/")
     listed = git(clone, "ls-tree", "--name-only", commit, f"{folder}/").decode().split()
     form = re.compile(re.escape(name).replace(r"\*", r"(\d+)"))
-    ranks = {int(found[1]): file for file in listed if (found := form.fullmatch(file.rpartition("/")[2]))}
+    ranks = {int(number[1]): file for file in listed if (number := form.fullmatch(file.rpartition("/")[2]))}
     return {ranks[rank]: git(clone, "show", f"{commit}:{ranks[rank]}") for rank in sorted(ranks)}
 
 

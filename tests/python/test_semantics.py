@@ -62,7 +62,7 @@ workload = {{ name = "broken.py:Broken", {compute} }}
         (
             "rank.comm_create(7, [0, 1, 2] if first else [0, 1]) or first and rank.collective('barrier', comm=7)"
             " or rank.index == 1 and rank.collective('barrier', comm=7)",
-            ["broken", "called barrier(communicator 7) among 3 ranks", "called barrier(communicator 7) among 2 ranks"],
+            ["broken", "called barrier(0 bytes, communicator 7, root 0) among 3 ranks", "root 0) among 2 ranks"],
         ),
         ("rank.send(4, 8) if first else None", ["broken", "rank 0", "Send(8 bytes to 4", "4 ranks"]),
         ("rank.recv(1, comm=9) if first else None", ["broken", "rank 0", "communicator 9)", "no communicator 9"]),

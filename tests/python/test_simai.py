@@ -179,6 +179,8 @@ def test_a_pipeline_adds_its_bubble_and_exchanges(pp: int, vpp: int, ga: int, tm
     assert simulation.table("ranks")["bytes_sent"].to_list() == sent
     # A block of GPUs is a stage.
     assert partners_of(path, 0) == ({8 // pp, 8 - 8 // pp} if vpp > 1 else {8 // pp})
+    scaled = max(ends(simulated(path, compute_scale=0.5)))
+    assert max(ends(simulation)) - scaled == (work + work * (pp - 1) // (ga * vpp)) // 2
     embedding = path.read_text().replace("layer0", "embedding_layer")
     path.write_text(embedding)
     assert max(ends(simulation)) - max(ends(simulated(path))) == work * (pp - 1) // (ga * vpp)

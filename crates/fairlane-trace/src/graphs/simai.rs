@@ -305,7 +305,8 @@ impl Writer<'_> {
             let steps = layers.iter().filter(|layer| layer.name != EMBEDDING);
             let spans = steps.flat_map(|layer| [&layer.forward, &layer.inputs, &layer.weights].map(|step| step.span.0));
             let span = spans.fold(0, u64::saturating_add);
-            self.last = self.add(Node::Delay(pipeline.bubble(span)), first.line, "bubble", None);
+            let bubble = pipeline.bubble(span, self.options.scale_of(self.rank));
+            self.last = self.add(Node::Delay(bubble), first.line, "bubble", None);
         }
         for layer in layers {
             self.last = self.step(layer, &layer.forward);

@@ -30,10 +30,16 @@ impl Pipeline {
         self.parts.saturating_mul(self.micro_batches)
     }
 
-    /// The time that a stage waits for others, for so long a computation.
-    pub fn bubble(self, span: u64) -> Picoseconds {
+    /// The time that a stage waits for others, for so long a computation, ps, and the factor on its time.
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "saturates"
+    )]
+    pub fn bubble(self, span: u64, scale: f64) -> Picoseconds {
         let waits = u128::from(span) * u128::from(self.stages - 1) / u128::from(self.exchanges());
-        Picoseconds(u64::try_from(waits).unwrap_or(u64::MAX))
+        Picoseconds((waits as f64 * scale).round() as u64)
     }
 
     /// The GPU one stage further, or back, of so many GPUs.
