@@ -78,9 +78,7 @@ def __getattr__(name: str) -> Any:
 
         return version("fairlane")
     if name == "_core":
-        from fairlane.core.extension import load
-
-        return load()
+        return import_module("fairlane.core.extension").load()
     if name not in _HOME:
         raise AttributeError(f"module 'fairlane' has no attribute {name!r}")
     return getattr(import_module(_HOME[name]), name)

@@ -99,6 +99,10 @@ impl Fabric {
         into_dict(py, &self.graph.link_table())
     }
 
+    fn link_kinds<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        into_dict(py, &self.graph.link_kinds())
+    }
+
     /// Mean bandwidth of the hosts' links (bits per second), and mean latency of all links (picoseconds).
     fn wires(&self) -> (f64, f64) {
         (self.graph.mean_host_bandwidth(), self.graph.mean_latency())

@@ -127,6 +127,13 @@ def usual_bandwidth(links: Mapping[str, NDArray[Any]], bandwidth: str = "bandwid
     return numpy.array([usual[key] for key in keys])
 
 
+def are_equal(kinds: Mapping[str, NDArray[Any]]) -> bool:
+    """Whether links between switches are as fast as their peers; ``kinds`` are those of all links."""
+    rates = zip(*(kinds[name].tolist() for name in (*PEERS, "bandwidth")), strict=True)
+    of_switches = {(tuple(peers), rate) for *peers, rate in rates if min(peers[2:]) > 0}
+    return len(of_switches) == len({peers for peers, _ in of_switches})
+
+
 def slow_links(links: Mapping[str, NDArray[Any]]) -> Iterator[str]:
     """A sentence for each role of links between switches of which some are slower than most of their peers."""
     usual = usual_bandwidth(links)

@@ -63,6 +63,14 @@ class Graph:
         """The links' columns; ``from_host`` and ``to_host`` are -1 where a link ends at a switch, and the reverse."""
         return columns(self._core.links())
 
+    @cached_property
+    def link_kinds(self) -> dict[str, NDArray[Any]]:
+        """The kinds of links, in the order of their first links, by columns of ``links``; ``to_host`` is 0 or 1.
+
+        ``links`` is how many there are of each. Kinds are few, also where there are millions of links.
+        """
+        return columns(self._core.link_kinds())
+
     @property
     def classes(self) -> list[str]:
         """The names of the links' classes, by the numbers in ``links``."""

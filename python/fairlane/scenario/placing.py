@@ -1,7 +1,7 @@
 """The hosts of a scenario's jobs: which hosts each gets, and the host of each rank."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import accumulate
@@ -262,9 +262,9 @@ def rails_of(scenario: "ScenarioTables", job: "ResolvedJob", fabric: "Fabric") -
     return policy
 
 
-def rail_notes(name: str, policy: RailPolicy | None, adapters: Mapping[int, int]) -> Iterator[str]:
+def rail_notes(name: str, policy: RailPolicy | None, adapters: NDArray[numpy.int64]) -> Iterator[str]:
     """Yield notes on a job whose hosts differ in their number of ``adapters``."""
-    fewest, most = min(adapters.values()), max(adapters.values())
+    fewest, most = int(adapters.min()), int(adapters.max())
     if fewest < most and not (policy and policy.policy == "only"):
         yield (
             f"the hosts of job {name!r} have {fewest} to {most} adapters: "

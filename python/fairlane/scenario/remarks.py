@@ -97,10 +97,8 @@ def _lane_buffer(network: Mapping[str, Any], packet: int, lanes: int) -> int:
 
 def _loops(network: Mapping[str, Any], fabric: Fabric, packet: int) -> Iterator[Loop]:
     """Every kind of link with its loop of credits: at a host, or through a switch to a link that is as fast."""
-    columns = (fabric.links[name].tolist() for name in ("role", "bandwidth", "latency", "to_host"))
-    for role, rate, latency, host in dict.fromkeys(
-        (role, rate, latency, host >= 0) for role, rate, latency, host in zip(*columns, strict=True)
-    ):
+    columns = (fabric.link_kinds[name].tolist() for name in ("role", "bandwidth", "latency", "to_host"))
+    for role, rate, latency, host in dict.fromkeys(zip(*columns, strict=True)):
         wire = -(-8 * packet * 10**12 // rate)
         time = wire + 2 * latency
         if not host:

@@ -8,9 +8,11 @@ from dataclasses import replace
 from threading import Event
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy
+
 from fairlane.core import bridge
 from fairlane.errors import BuildError, Problem, RunError
-from fairlane.fabric.congestion import mixed_speeds, slow_links
+from fairlane.fabric.congestion import are_equal, mixed_speeds, slow_links
 from fairlane.fabric.view import Fabric
 from fairlane.inputs.problems import Problems, under, validated
 from fairlane.inputs.registry import blamed
@@ -112,15 +114,17 @@ def _notes(jobs: list[ResolvedJob], fabric: Fabric) -> Iterator[str]:
     for job in jobs:
         if job.table.trace and (left_out := job.table.trace.left_out()):
             yield f"job {job.name!r} leaves out of its trace: {left_out}"
-    adapters = fabric.adapters_of_hosts
     for job in jobs:
         if job.nccl and (unused := job.nccl.remark(job.name, job.hosts)):
             yield unused
-        yield from rail_notes(job.name, job.table.rails, {host: int(adapters[host]) for host in job.hosts})
+        hosts = numpy.asarray(job.hosts)
+        yield from rail_notes(job.name, job.table.rails, fabric.adapters_of_hosts[hosts])
         only = job.rails["only"] if job.rails and job.rails.get("policy") == "only" else None
-        if mixed := mixed_speeds(job.name, job.hosts, fabric.bandwidths_of_hosts(only), fabric.host_names):
+        bandwidths = fabric.bandwidths_of_hosts(only)
+        if numpy.ptp(bandwidths[hosts]) and (mixed := mixed_speeds(job.name, job.hosts, bandwidths, fabric.host_names)):
             yield mixed
-    yield from slow_links(fabric.links)
+    if not are_equal(fabric.link_kinds):
+        yield from slow_links(fabric.links)
 
 
 def _of_job(problem: Problem, jobs: list[ResolvedJob]) -> Problem:

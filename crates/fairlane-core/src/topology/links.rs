@@ -1,9 +1,26 @@
 //! The links of a fabric as a table, and means over them.
 
+use rustc_hash::FxHashMap;
+
 use super::graph::{Graph, Link, Vertex};
+use super::layout::LinkRole;
 use crate::columns::Columns;
 use crate::columns::Unit::{BitsPerSecond, Number, Picoseconds};
 use crate::ids::LinkId;
+
+/// The properties that links of a kind have in common.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct LinkKind {
+    class: u8,
+    role: LinkRole,
+    /// Of both ends.
+    levels: [u32; 2],
+    to_host: bool,
+    /// Bits per second.
+    bandwidth: u64,
+    /// Picoseconds.
+    latency: u64,
+}
 
 impl Graph {
     /// One row per link.
@@ -22,10 +39,6 @@ impl Graph {
     /// | `latency` | ps | |
     #[must_use]
     pub fn link_table(&self) -> Columns {
-        let level = |vertex| match vertex {
-            Vertex::Host(_) => 0,
-            Vertex::Switch(switch) => u32::from(self.level(switch)),
-        };
         let (hosts, switches) = (self.host_names(), self.switch_names());
         let name = |vertex| match vertex {
             Vertex::Host(host) => hosts[host.index()].clone(),
@@ -39,8 +52,8 @@ impl Graph {
             .i64("from_switch", Number, all().map(|link| switch(link.from)))
             .i64("to_host", Number, all().map(|link| host(link.to)))
             .i64("to_switch", Number, all().map(|link| switch(link.to)))
-            .u32("from_level", Number, all().map(|link| level(link.from)))
-            .u32("to_level", Number, all().map(|link| level(link.to)))
+            .u32("from_level", Number, all().map(|link| self.level_of(link.from)))
+            .u32("to_level", Number, all().map(|link| self.level_of(link.to)))
             .u32("class", Number, all().map(|link: &Link| u32::from(link.class)))
             .i64("rail", Number, ids().map(|link| self.rail(link).map_or(-1, i64::from)))
             .text("role", ids().map(|link| self.role(link).to_string()))
@@ -50,6 +63,52 @@ impl Graph {
             .u32("to_port", Number, all().map(|link| self.port_number(link.reverse)))
             .u64("bandwidth", BitsPerSecond, all().map(|link| link.bandwidth.0))
             .u64("latency", Picoseconds, all().map(|link| link.latency.0))
+    }
+
+    /// One row per kind of link, in the order of their first links. A fabric of millions of links has few kinds.
+    ///
+    /// | column | unit | |
+    /// |---|---|---|
+    /// | `class`, `role`, `from_level`, `to_level`, `bandwidth`, `latency` | | what links of a kind have in common |
+    /// | `to_host` | number | 1 if they lead to hosts, else 0 |
+    /// | `links` | number | how many there are |
+    #[must_use]
+    pub fn link_kinds(&self) -> Columns {
+        let mut numbers = FxHashMap::default();
+        let mut kinds: Vec<(LinkKind, u64)> = Vec::new();
+        for (id, link) in (0..).map(LinkId).zip(self.links()) {
+            let kind = LinkKind {
+                class: link.class,
+                role: self.role(id),
+                levels: [link.from, link.to].map(|end| self.level_of(end)),
+                to_host: matches!(link.to, Vertex::Host(_)),
+                bandwidth: link.bandwidth.0,
+                latency: link.latency.0,
+            };
+            let number = *numbers.entry(kind).or_insert_with(|| {
+                kinds.push((kind, 0));
+                kinds.len() - 1
+            });
+            kinds[number].1 += 1;
+        }
+        let all = || kinds.iter().map(|(kind, _)| kind);
+        Columns::default()
+            .u32("class", Number, all().map(|kind| kind.class.into()))
+            .text("role", all().map(|kind| kind.role.to_string()))
+            .u32("from_level", Number, all().map(|kind| kind.levels[0]))
+            .u32("to_level", Number, all().map(|kind| kind.levels[1]))
+            .u32("to_host", Number, all().map(|kind| kind.to_host.into()))
+            .u64("bandwidth", BitsPerSecond, all().map(|kind| kind.bandwidth))
+            .u64("latency", Picoseconds, all().map(|kind| kind.latency))
+            .u64("links", Number, kinds.iter().map(|(_, links)| *links))
+    }
+
+    /// The level of a switch; 0 for hosts.
+    fn level_of(&self, vertex: Vertex) -> u32 {
+        match vertex {
+            Vertex::Host(_) => 0,
+            Vertex::Switch(switch) => self.level(switch).into(),
+        }
     }
 
     /// The mean bandwidth of the links that leave hosts, in bits per second; 0 without hosts.
@@ -108,6 +167,10 @@ mod tests {
         assert!(from.iter().zip(&to).all(|(one, other)| count((one, other)) == count((other, one))));
         let Some(Values::Text(names)) = table.values("from_name") else { panic!("no names") };
         assert_eq!(names.iter().filter(|name| name.starts_with("spine")).count(), 4);
+        // Up and down of the cables of hosts, and of those between switches.
+        let kinds = graph.link_kinds();
+        assert_eq!(kinds.values("links"), Some(&Values::U64(vec![4; 4])));
+        assert_eq!(kinds.values("to_host"), Some(&Values::U32(vec![0, 1, 0, 0])));
         assert!((graph.mean_host_bandwidth() - 8e9).abs() < 1.0 && (graph.mean_latency() - 1000.0).abs() < 1e-9);
     }
 }
