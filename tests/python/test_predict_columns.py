@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 from fairlane.cli.main import execute
-from fairlane.counters.base import COUNTERS
-from fairlane.counters.sysfs import COUNTERS_OF_FILES
+from fairlane.cluster.counters.base import COUNTERS
+from fairlane.cluster.counters.sysfs import COUNTERS_OF_FILES
 from fairlane.errors import ScenarioError
 from fairlane.predict.table import CounterTable, column_of, columns_of, identifies, standard_name
 

@@ -20,7 +20,7 @@ HOME = Path(closure.__file__).parents[1]
 MEASURES = [f"fairlane.study.shipped.{name}.study" for name in ("saturation", "gpcnet", "cables")]
 ENTRIES = [*STUDY, *MEASURES, "fairlane.scheduler.slowdown.bench", "fairlane.advice.features"]
 SMITH = HOME / "reproduce" / "papers" / "smith2018" / "method.py"
-UNRELATED = ("agent", "opensm", "views", "cli", "serve", "counters", "testbed", "doctor", "comparison")
+UNRELATED = ("cluster", "views", "cli", "lab", "comparison")
 Digest = Callable[..., str]
 
 

@@ -11,16 +11,16 @@ from typing import Annotated, Any
 import typer
 from typer import Argument, Option
 
-from fairlane.agent.agent import Agent
-from fairlane.agent.config import AgentConfig
-from fairlane.agent.control import Steered
-from fairlane.agent.jobs import Listener, from_environment
-from fairlane.agent.jobs import notify as send
-from fairlane.agent.journal import Journal, status_of, steps_of
-from fairlane.agent.progress import Key, Snapshot, gained, read, server
-from fairlane.agent.system import AgentError, journal_of
 from fairlane.cli.command import Answer, ExitCode, out_option
 from fairlane.cli.options import AllowCode, one_of, quantity_of, refused, report
+from fairlane.cluster.agent.agent import Agent
+from fairlane.cluster.agent.config import AgentConfig
+from fairlane.cluster.agent.control import Steered
+from fairlane.cluster.agent.jobs import Listener, from_environment
+from fairlane.cluster.agent.jobs import notify as send
+from fairlane.cluster.agent.journal import Journal, status_of, steps_of
+from fairlane.cluster.agent.progress import Key, Snapshot, gained, read, server
+from fairlane.cluster.agent.system import AgentError, journal_of
 from fairlane.progress.layout import build as build_libraries
 from fairlane.signals import awaited_signals
 

@@ -17,6 +17,7 @@ from fairlane.cli.terminal import Part
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.table import FabricTable
 from fairlane.inputs import code
+from fairlane.inputs.hosts import slurm_names
 from fairlane.placement import PlacementPolicy
 from fairlane.results.schedule import ScheduleResults
 from fairlane.scenario.estimate import machine_cores
@@ -24,7 +25,6 @@ from fairlane.scheduler.compare import AWARE, BLIND, CONTIGUOUS, Comparison, Mac
 from fairlane.scheduler.log import LoggedJob, PatternMix, read_log
 from fairlane.scheduler.slowdown.forecast import verify as verified
 from fairlane.scheduler.slowdown.model import fit_model, load_model
-from fairlane.slurm import slurm_names
 from fairlane.tasks.executor import simulating
 from fairlane.tasks.pools import Threads
 from fairlane.tasks.store import Store

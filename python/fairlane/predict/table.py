@@ -21,8 +21,8 @@ from typing import Any, Self
 import numpy
 import polars as pl
 
-from fairlane.counters.base import COUNTERS
-from fairlane.counters.sysfs import COUNTERS_OF_FILES
+from fairlane.cluster.counters.base import COUNTERS
+from fairlane.cluster.counters.sysfs import COUNTERS_OF_FILES
 from fairlane.errors import Problem, ScenarioError
 from fairlane.models import Floats, Integers, read_table
 from fairlane.models.validation import Bools

@@ -19,6 +19,7 @@ from fairlane.fabric.reader import read_wiring
 from fairlane.fabric.table import FabricTable
 from fairlane.fabric.view import Fabric
 from fairlane.inputs.files import read_bytes
+from fairlane.inputs.hosts import compress
 from fairlane.inputs.problems import refusing
 from fairlane.placement import ALLOCATORS, Communication, FabricView, PlacementPolicy
 from fairlane.placement.grid import sides_of
@@ -29,7 +30,6 @@ from fairlane.scheduler.easy import refusals, replay
 from fairlane.scheduler.log import LoggedJob, PatternMix, Schedule
 from fairlane.scheduler.slowdown.forecast import Forecast, Verification
 from fairlane.scheduler.slowdown.model import load_model
-from fairlane.slurm import compress
 from fairlane.wording import percent
 
 
