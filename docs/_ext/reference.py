@@ -272,7 +272,7 @@ def man_pages() -> Iterator[tuple[str, str, str]]:
         yield f"commands/{name}", name, (command.help or "").strip().partition("\n")[0].rstrip(".")
 
 
-ROOMS = {"cluster", "lab"}
+ROOMS = {"cluster", "lab", "learn"}
 """Packages whose modules are meant to be imported as those of ``fairlane`` itself are."""
 INTERNAL = {"cli", "core", "inputs", "otf2_child", "wording"}
 """Modules of the package that nobody imports from outside."""

@@ -16,12 +16,12 @@ from pydantic import Field, model_validator
 
 from fairlane.errors import Problem, ScenarioError, require
 from fairlane.inputs.problems import Problems
-from fairlane.models import COUNTERS, Dims, Floats, Integers, Part, RegressorName, one_thread
-from fairlane.models.validation import Bools, cross_validate
-from fairlane.predict.hyperparameters import Hyperparameters, fitted
-from fairlane.predict.parts import Parts, PartsName, Scale
-from fairlane.predict.table import CounterTable
-from fairlane.predict.validation import FOLDS, Comparison, folds_of
+from fairlane.learn.models import COUNTERS, Dims, Floats, Integers, Part, RegressorName, one_thread
+from fairlane.learn.models.validation import Bools, cross_validate
+from fairlane.learn.predict.hyperparameters import Hyperparameters, fitted
+from fairlane.learn.predict.parts import Parts, PartsName, Scale
+from fairlane.learn.predict.table import CounterTable
+from fairlane.learn.predict.validation import FOLDS, Comparison, folds_of
 from fairlane.wording import plural
 
 DIMENSIONS = 5

@@ -8,7 +8,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.models import Floats, Integers, Part
+from fairlane.learn.models import Floats, Integers, Part
 from fairlane.wording import plural
 
 Bools = NDArray[numpy.bool_]

@@ -20,11 +20,11 @@ import polars as pl
 from pydantic import Field
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.models import REGRESSORS, Floats, Integers, Part, RegressorName, one_thread
-from fairlane.models.validation import Bools, assign_folds, corrected_interval, cross_validate
-from fairlane.predict.hyperparameters import INNER_FOLDS, TUNED, Hyperparameters, fitted
-from fairlane.predict.parts import PARTS, Parts, PartsName
-from fairlane.predict.table import CounterTable
+from fairlane.learn.models import REGRESSORS, Floats, Integers, Part, RegressorName, one_thread
+from fairlane.learn.models.validation import Bools, assign_folds, corrected_interval, cross_validate
+from fairlane.learn.predict.hyperparameters import INNER_FOLDS, TUNED, Hyperparameters, fitted
+from fairlane.learn.predict.parts import PARTS, Parts, PartsName
+from fairlane.learn.predict.table import CounterTable
 from fairlane.seeds import Purpose, stream
 from fairlane.wording import plural
 

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
+from fairlane.learn.scheduler.log import LoggedJob, Placed, Schedule
+from fairlane.learn.scheduler.slowdown.bench import Resident
+from fairlane.learn.scheduler.slowdown.forecast import Forecast, Neighbourhood
 from fairlane.placement import Communication, FabricView, PlacementPolicy, Request
-from fairlane.scheduler.log import LoggedJob, Placed, Schedule
-from fairlane.scheduler.slowdown.bench import Resident
-from fairlane.scheduler.slowdown.forecast import Forecast, Neighbourhood
 from fairlane.seeds import Purpose, stream
 
 DEPTH = 500

@@ -11,9 +11,9 @@ from typing import Any, Literal
 
 import numpy
 
-from fairlane import models as base
 from fairlane.errors import require
-from fairlane.models import Floats, Integers, RegressorName, estimator
+from fairlane.learn import models as base
+from fairlane.learn.models import Floats, Integers, RegressorName, estimator
 
 Named = Literal["own", "2018", "tuned"]
 HYPERPARAMETERS: dict[Named, str] = {

@@ -25,17 +25,24 @@ import polars as pl
 from fairlane.errors import Problem, RunError, ScenarioError, require
 from fairlane.fabric.table import FabricTable
 from fairlane.inputs.files import parse_toml
-from fairlane.models import Floats, one_thread, read_table
-from fairlane.models.validation import ErrorMetrics, cross_validate
-from fairlane.scheduler.log import PatternMix
-from fairlane.scheduler.slowdown.bench import Bench, Best, Resident, allocated, allocators
-from fairlane.scheduler.slowdown.model import NEIGHBOURS, OWN, LinkUse, neighbour_features, own_features, utilisation_of
+from fairlane.learn.models import Floats, one_thread, read_table
+from fairlane.learn.models.validation import ErrorMetrics, cross_validate
+from fairlane.learn.scheduler.log import PatternMix
+from fairlane.learn.scheduler.slowdown.bench import Bench, Best, Resident, allocated, allocators
+from fairlane.learn.scheduler.slowdown.model import (
+    NEIGHBOURS,
+    OWN,
+    LinkUse,
+    neighbour_features,
+    own_features,
+    utilisation_of,
+)
 from fairlane.seeds import Purpose, stream
 
 if TYPE_CHECKING:
     from fairlane.tasks.executor import Executor
 
-_DATA = parse_toml((files("fairlane.scheduler.slowdown") / "pairs.toml").read_text("utf-8"))
+_DATA = parse_toml((files("fairlane.learn.scheduler.slowdown") / "pairs.toml").read_text("utf-8"))
 FABRICS: Mapping[str, Mapping[str, Any]] = _DATA["fabrics"]
 """128 hosts each."""
 APPLICATIONS: Mapping[str, Mapping[str, Any]] = _DATA["applications"]

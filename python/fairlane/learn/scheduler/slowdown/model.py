@@ -14,16 +14,16 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.table import FabricTable
 from fairlane.fabric.view import Fabric
 from fairlane.inputs.problems import Problems
-from fairlane.models import FittedModel, Floats, Part
-from fairlane.models.validation import Bools, ErrorMetrics, cross_validate
-from fairlane.scheduler.log import PatternMix
-from fairlane.scheduler.slowdown.bench import Bench, Best, Resident, Slowdown, draw_snapshot
+from fairlane.learn.models import FittedModel, Floats, Part
+from fairlane.learn.models.validation import Bools, ErrorMetrics, cross_validate
+from fairlane.learn.scheduler.log import PatternMix
+from fairlane.learn.scheduler.slowdown.bench import Bench, Best, Resident, Slowdown, draw_snapshot
 from fairlane.wording import plural
 
 if TYPE_CHECKING:
     from fairlane.tasks.executor import Executor
 
-_SHIPPED = files("fairlane.scheduler.slowdown") / "models"
+_SHIPPED = files("fairlane.learn.scheduler.slowdown") / "models"
 
 OWN = ("extra_hops", "extra_self_contention", "extra_peak_utilisation")
 """Features of a job's own hosts, each less what it is at the job's best."""

@@ -24,8 +24,8 @@ import polars as pl
 from fairlane.cluster.counters.base import COUNTERS
 from fairlane.cluster.counters.sysfs import COUNTERS_OF_FILES
 from fairlane.errors import Problem, ScenarioError
-from fairlane.models import Floats, Integers, read_table
-from fairlane.models.validation import Bools
+from fairlane.learn.models import Floats, Integers, read_table
+from fairlane.learn.models.validation import Bools
 
 RUNS = ("job_id", "jobid", "JobId")
 """Columns that identify runs where there is no other: the first that a table has."""

@@ -20,12 +20,12 @@ from fairlane.core.drive import Slice, drive
 from fairlane.core.tables import Iterations
 from fairlane.fabric.graph import columns
 from fairlane.fabric.view import Fabric
-from fairlane.models import Floats
+from fairlane.learn.models import Floats
+from fairlane.learn.scheduler.log import PatternMix
 from fairlane.pattern import observe, program_of
 from fairlane.placement import PLACEMENTS, Communication, PlacementPolicy, Request
 from fairlane.placement.grid import sides_of
 from fairlane.scenario.models import Job
-from fairlane.scheduler.log import PatternMix
 from fairlane.seeds import Purpose, stream
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.pools import Threads

@@ -4,13 +4,13 @@
 ``model.fit`` makes a model to keep.
 """
 
-from fairlane.models import REGRESSORS
-from fairlane.predict.clusters import Clusters, Shape, distances, local, shapes
-from fairlane.predict.hyperparameters import HYPERPARAMETERS
-from fairlane.predict.model import Predictor, fit
-from fairlane.predict.parts import PARTS, Decomposition, Parts, pursue, split
-from fairlane.predict.table import CounterTable
-from fairlane.predict.validation import Comparison, Difference, compare
+from fairlane.learn.models import REGRESSORS
+from fairlane.learn.predict.clusters import Clusters, Shape, distances, local, shapes
+from fairlane.learn.predict.hyperparameters import HYPERPARAMETERS
+from fairlane.learn.predict.model import Predictor, fit
+from fairlane.learn.predict.parts import PARTS, Decomposition, Parts, pursue, split
+from fairlane.learn.predict.table import CounterTable
+from fairlane.learn.predict.validation import Comparison, Difference, compare
 
 __all__ = [
     "HYPERPARAMETERS",

@@ -20,7 +20,7 @@ from pydantic import Field, model_validator
 
 from fairlane.errors import Problem
 from fairlane.inputs.problems import Problems
-from fairlane.models import COUNTERS, Dims, Floats, Part, PerCounter
+from fairlane.learn.models import COUNTERS, Dims, Floats, Part, PerCounter
 
 PartsName = Literal["base", "low-rank", "sparse"]
 PARTS: tuple[PartsName, ...] = ("base", "low-rank", "sparse")

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from fairlane.errors import Problem, ScenarioError, require
 from fairlane.inputs.problems import Problems
-from fairlane.models import (
+from fairlane.learn.models import (
     COUNTERS,
     Dims,
     FittedModel,
@@ -24,11 +24,11 @@ from fairlane.models import (
     freeze,
     one_thread,
 )
-from fairlane.models.validation import Bools, check_coverage, cross_validate, grouped_quantile
-from fairlane.predict.clusters import Clusters, distances, shapes
-from fairlane.predict.parts import Parts, PartsName, Scale
-from fairlane.predict.table import CounterTable
-from fairlane.predict.validation import FOLDS, Candidate, FoldErrors, choose, folds_of
+from fairlane.learn.models.validation import Bools, check_coverage, cross_validate, grouped_quantile
+from fairlane.learn.predict.clusters import Clusters, distances, shapes
+from fairlane.learn.predict.parts import Parts, PartsName, Scale
+from fairlane.learn.predict.table import CounterTable
+from fairlane.learn.predict.validation import FOLDS, Candidate, FoldErrors, choose, folds_of
 from fairlane.seeds import Purpose, stream
 from fairlane.wording import significant
 

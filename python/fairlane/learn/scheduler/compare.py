@@ -21,15 +21,15 @@ from fairlane.fabric.view import Fabric
 from fairlane.inputs.files import read_bytes
 from fairlane.inputs.hosts import compress
 from fairlane.inputs.problems import refusing
+from fairlane.learn.scheduler.easy import refusals, replay
+from fairlane.learn.scheduler.log import LoggedJob, PatternMix, Schedule
+from fairlane.learn.scheduler.slowdown.forecast import Forecast, Verification
+from fairlane.learn.scheduler.slowdown.model import load_model
 from fairlane.placement import ALLOCATORS, Communication, FabricView, PlacementPolicy
 from fairlane.placement.grid import sides_of
 from fairlane.results.schedule import SCHEDULE, ScheduleMeta, ScheduleResults, hosts_as_text
 from fairlane.results.schemas import types
 from fairlane.results.study import StudyResults
-from fairlane.scheduler.easy import refusals, replay
-from fairlane.scheduler.log import LoggedJob, PatternMix, Schedule
-from fairlane.scheduler.slowdown.forecast import Forecast, Verification
-from fairlane.scheduler.slowdown.model import load_model
 from fairlane.wording import percent
 
 

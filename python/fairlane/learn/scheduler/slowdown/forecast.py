@@ -12,12 +12,18 @@ import numpy
 import polars as pl
 
 from fairlane.fabric.view import Fabric
-from fairlane.models import Floats
-from fairlane.models.validation import ErrorMetrics
+from fairlane.learn.models import Floats
+from fairlane.learn.models.validation import ErrorMetrics
+from fairlane.learn.scheduler.log import Placed, Schedule
+from fairlane.learn.scheduler.slowdown.bench import Bench, Resident
+from fairlane.learn.scheduler.slowdown.model import (
+    LinkUse,
+    SlowdownModel,
+    neighbour_features,
+    own_features,
+    utilisation_of,
+)
 from fairlane.placement import Communication
-from fairlane.scheduler.log import Placed, Schedule
-from fairlane.scheduler.slowdown.bench import Bench, Resident
-from fairlane.scheduler.slowdown.model import LinkUse, SlowdownModel, neighbour_features, own_features, utilisation_of
 from fairlane.seeds import Purpose, stream
 
 _DRAWS = 1000
