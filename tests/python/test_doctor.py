@@ -227,7 +227,7 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_little_memory_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(estimate, "machine_memory", lambda: 2**28)
+    monkeypatch.setattr(machine, "machine_memory", lambda: 2**28)
     assert machine.memory().status is Status.WARNING
 
 
