@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from fairlane.agent.config import AgentConfig
-from fairlane.agent.jobs import Setting, levels_of
+from fairlane.cluster.agent.config import AgentConfig
+from fairlane.cluster.agent.jobs import Setting, levels_of
 from waiting import HANG, wait_for
 
 CONFIG = f"""

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from agents import BY_RANK
-from fairlane.agent.backends import BACKENDS, Surroundings
-from fairlane.agent.backends.base import Backend, DryRun
-from fairlane.agent.journal import Journal, status_of, steps_of
-from fairlane.agent.watch import perform, recover
+from fairlane.cluster.agent.backends import BACKENDS, Surroundings
+from fairlane.cluster.agent.backends.base import Backend, DryRun
+from fairlane.cluster.agent.journal import Journal, status_of, steps_of
+from fairlane.cluster.agent.watch import perform, recover
 
 _KILL = os.kill
 _STEPS: list[tuple[Any, str]] = [

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from fairlane.agent.progress import Snapshot, scan
+from fairlane.cluster.agent.progress import Snapshot, scan
 from fairlane.progress.layout import build
 from possible import fortran
 

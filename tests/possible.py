@@ -11,8 +11,8 @@ from pathlib import Path
 from tempfile import gettempdir
 
 import slurm
-from fairlane.opensm.check import missing_programs
-from fairlane.testbed import machine
+from fairlane.cluster.opensm.check import missing_programs
+from fairlane.lab.testbed import machine
 
 
 def no_slurm() -> str:

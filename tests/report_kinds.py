@@ -15,6 +15,8 @@ import pytest
 import fairlane
 from fairlane import Run, Scenario
 from fairlane.fabric.view import Fabric
+from fairlane.learn.scheduler.compare import compare_allocators, results_of
+from fairlane.learn.scheduler.log import LoggedJob
 from fairlane.placement import ALLOCATORS
 from fairlane.results.base import Results
 from fairlane.results.reproduction import (
@@ -31,8 +33,6 @@ from fairlane.results.reproduction import (
 )
 from fairlane.results.schedule import ScheduleResults
 from fairlane.results.study import StudyResults
-from fairlane.scheduler.compare import compare_allocators, results_of
-from fairlane.scheduler.log import LoggedJob
 from fairlane.study.running import run
 from fairlane.study.shipped.cables import Cables, Survey
 from fairlane.study.shipped.gpcnet import Benchmark, Gpcnet

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from fairlane.serve import Server
+from fairlane.lab.serve import Server
 from waiting import HANG_S
 
 __all__ = ["Answered", "Client", "serving"]

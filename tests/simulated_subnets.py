@@ -11,11 +11,11 @@ from typing_extensions import override
 
 from fairlane import Scenario
 from fairlane.cli.command import write_folder
+from fairlane.cluster.opensm.check import Subnet
+from fairlane.cluster.opensm.check.query import PORT_INFO, SL_TO_VL
+from fairlane.cluster.opensm.export import export
 from fairlane.fabric.identities import nodes_of
 from fairlane.fabric.wiring import Cable, Wiring
-from fairlane.opensm.check import Subnet
-from fairlane.opensm.check.query import PORT_INFO, SL_TO_VL
-from fairlane.opensm.export import export
 from waiting import HANG_S
 
 RECORDED = Path(__file__).parent / "data" / "opensm"

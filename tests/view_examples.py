@@ -11,16 +11,16 @@ import polars as pl
 
 import fairlane
 from fairlane.analysis.analyze import analyze
+from fairlane.cluster.counters.shared import HotLink
+from fairlane.cluster.opensm.check import Checked, Difference
 from fairlane.controller import control as controlled
-from fairlane.counters.shared import HotLink
 from fairlane.fabric.congestion import Root
 from fairlane.fabric.view import Fabric
-from fairlane.opensm.check import Checked, Difference
+from fairlane.learn.predict.validation import Comparison
+from fairlane.learn.scheduler.slowdown.model import load_model
 from fairlane.pattern import analyse, program_of
 from fairlane.placement import measure
-from fairlane.predict.validation import Comparison
 from fairlane.scenario.models import Job
-from fairlane.scheduler.slowdown.model import load_model
 from fairlane.views import (
     analysis,
     comparison,

@@ -74,7 +74,7 @@ AGENT_TABLES = ("SlurmTable", "ProgressTable", "Profile", "PolicyTable", "TwinTa
 
 def agent_page() -> str:
     """The page about ``agent.toml``; tables that scenarios have, too, are described with these."""
-    document = importlib.import_module("fairlane.agent.config").AgentConfig.model_json_schema()
+    document = importlib.import_module("fairlane.cluster.agent.config").AgentConfig.model_json_schema()
     definitions = document["$defs"]
     parts = ["# Configuration of an agent\n\nThe keys of `agent.toml`; [](../../agent.md) has an example.\n"]
     parts += [f"## The file\n\n{schema.keys(document, definitions)}"]
@@ -272,17 +272,22 @@ def man_pages() -> Iterator[tuple[str, str, str]]:
         yield f"commands/{name}", name, (command.help or "").strip().partition("\n")[0].rstrip(".")
 
 
+ROOMS = {"cluster", "lab", "learn"}
+"""Packages whose modules are meant to be imported as those of ``fairlane`` itself are."""
 INTERNAL = {"cli", "core", "inputs", "otf2_child", "wording"}
 """Modules of the package that nobody imports from outside."""
 
 
 def public_modules() -> Iterator[str]:
-    """The package and the modules directly in it that are meant to be imported; what is deeper is how they are made."""
+    """The package and the modules directly in it or in a room; what is deeper is how they are made."""
     package = importlib.import_module("fairlane")
     yield package.__name__
-    for module in sorted(pkgutil.iter_modules(package.__path__), key=lambda module: module.name):
-        if not module.name.startswith("_") and module.name not in INTERNAL:
-            yield f"fairlane.{module.name}"
+    for name in sorted(module.name for module in pkgutil.iter_modules(package.__path__)):
+        if name in ROOMS:
+            room = importlib.import_module(f"fairlane.{name}")
+            yield from sorted(f"{room.__name__}.{module.name}" for module in pkgutil.iter_modules(room.__path__))
+        elif not name.startswith("_") and name not in INTERNAL:
+            yield f"fairlane.{name}"
 
 
 def python_pages(tables: Collection[str]) -> Iterator[tuple[str, str]]:

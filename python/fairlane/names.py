@@ -23,7 +23,7 @@ REGISTRIES = {
     "allocators": "fairlane.placement:ALLOCATORS",
     "figures": "fairlane.views.drawing:FIGURES",
     "papers": "fairlane.reproduce:PAPERS",
-    "backends": "fairlane.agent.backends:BACKENDS",
+    "backends": "fairlane.cluster.agent.backends:BACKENDS",
 }
 """The registry of each kind that plug-ins can extend."""
 SIMULATOR = {

@@ -277,7 +277,7 @@ def _ask_study(path: Path, _out: Path, rng: Random) -> Command:
 
 
 def _models(folder: Path) -> list[Path]:
-    from fairlane.scheduler.slowdown.model import load_model
+    from fairlane.learn.scheduler.slowdown.model import load_model
 
     load_model("torus-128").save(folder / "model.toml")
     return [folder / "model.toml"]

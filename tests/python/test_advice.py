@@ -15,7 +15,7 @@ from fairlane.advice.model import COVERAGE
 from fairlane.advice.outcomes import link_share, runs_of, weights
 from fairlane.advice.question import Choice, ask
 from fairlane.cli.main import execute
-from fairlane.models.validation import lognormal_interval
+from fairlane.learn.models.validation import lognormal_interval
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.store import Store
 from pictures import assert_drawn

@@ -14,7 +14,7 @@ from fairlane.advice.model import RunTimeModel
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.inputs.problems import Problems, validated
-from fairlane.models import TreeSum, freeze
+from fairlane.learn.models import TreeSum, freeze
 from small_study import Here
 
 SCENARIO = advised.SCENARIO.replace('"1 ms"', '"0.4 ms"')

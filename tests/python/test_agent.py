@@ -17,17 +17,17 @@ from typing import Any
 import pytest
 
 import agents
-from fairlane.agent.agent import Agent
-from fairlane.agent.config import AgentConfig
-from fairlane.agent.decision import Candidate, decide
-from fairlane.agent.jobs import Event, Setting, running
-from fairlane.agent.journal import Journal, status_of
-from fairlane.agent.system import AgentError
-from fairlane.agent.twin import Twin
 from fairlane.cli.main import execute
+from fairlane.cluster.agent.agent import Agent
+from fairlane.cluster.agent.config import AgentConfig
+from fairlane.cluster.agent.decision import Candidate, decide
+from fairlane.cluster.agent.jobs import Event, Setting, running
+from fairlane.cluster.agent.journal import Journal, status_of
+from fairlane.cluster.agent.system import AgentError
+from fairlane.cluster.agent.twin import Twin
 from fairlane.errors import ScenarioError
 from fairlane.fabric.wiring import Cable, Wiring
-from fairlane.slurm import SlurmJob
+from fairlane.inputs.hosts import SlurmJob
 from waiting import HANG
 
 SOLVER = Setting("12", 1, ("host0", "host4", "host8", "host12"))

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 import agents
-from fairlane.agent.backends import DryRun
-from fairlane.agent.config import AgentConfig
-from fairlane.agent.control import Period, Steered
-from fairlane.agent.jobs import NEUTRAL, Setting
-from fairlane.agent.journal import Journal, status_of
-from fairlane.agent.system import AgentError, BackendError
 from fairlane.cli.main import execute
+from fairlane.cluster.agent.backends import DryRun
+from fairlane.cluster.agent.config import AgentConfig
+from fairlane.cluster.agent.control import Period, Steered
+from fairlane.cluster.agent.jobs import NEUTRAL, Setting
+from fairlane.cluster.agent.journal import Journal, status_of
+from fairlane.cluster.agent.system import AgentError, BackendError
 from fairlane.errors import ScenarioError
 from marking import marking, python
 from steered_jobs import BOTH, CONFIG, RANKS, Jobs

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 import agents
-from fairlane.agent.agent import Agent
-from fairlane.agent.config import AgentConfig
-from fairlane.agent.jobs import notify
-from fairlane.agent.journal import Journal, status_of, steps_of
-from fairlane.agent.system import BackendError
+from fairlane.cluster.agent.agent import Agent
+from fairlane.cluster.agent.config import AgentConfig
+from fairlane.cluster.agent.jobs import notify
+from fairlane.cluster.agent.journal import Journal, status_of, steps_of
+from fairlane.cluster.agent.system import BackendError
 from waiting import wait_for
 
 
@@ -25,7 +25,7 @@ def _file(folder: Path, backend: dict[str, Any], text: str = agents.CONFIG, jobs
     return agents.config_file(folder, text + table, jobs)
 
 
-@pytest.mark.long("agent")
+@pytest.mark.long("cluster/agent")
 def test_a_dry_run_is_repaired(tmp_path: Path) -> None:
     # Four lines of the journal and one file, killed before and after each.
     agents.check_killed(agents.killed(tmp_path, {"name": "dry_run"}, stride=2), 10)
@@ -41,7 +41,7 @@ def test_opensm_is_repaired_and_has_read_what_the_file_has(tmp_path: Path) -> No
         assert row["state"] == "verified" or row["file"] == agents.POLICY
 
 
-@pytest.mark.long("agent")
+@pytest.mark.long("cluster/agent")
 def test_a_whole_agent_that_is_killed_while_opensm_is_silent_undoes_its_change(tmp_path: Path) -> None:
     with agents.opensm(tmp_path) as backend:
         file = _file(tmp_path, backend)
@@ -70,7 +70,7 @@ def test_a_whole_agent_that_is_killed_while_opensm_is_silent_undoes_its_change(t
     assert (tmp_path / "loaded.conf").read_text() == agents.POLICY
 
 
-@pytest.mark.long("agent")
+@pytest.mark.long("cluster/agent")
 def test_an_agent_hears_of_jobs_ends_on_sigterm_and_is_undone(tmp_path: Path) -> None:
     with agents.opensm(tmp_path) as backend:
         file = _file(tmp_path, backend, jobs=[agents.WRITER])

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 import agents
-from fairlane.agent.backends import BACKENDS, Backend, Surroundings
-from fairlane.agent.jobs import NEUTRAL, Setting
-from fairlane.agent.journal import Journal
-from fairlane.agent.system import BackendError
-from fairlane.agent.watch import perform
+from fairlane.cluster.agent.backends import BACKENDS, Backend, Surroundings
+from fairlane.cluster.agent.jobs import NEUTRAL, Setting
+from fairlane.cluster.agent.journal import Journal
+from fairlane.cluster.agent.system import BackendError
+from fairlane.cluster.agent.watch import perform
 from fairlane.errors import ScenarioError
 from possible import no_testbed
 from waiting import wait_for
@@ -87,7 +87,7 @@ def filters(device: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if "match" in line or "flowid" in line]
 
 
-@pytest.mark.live("agent", absent=no_testbed)
+@pytest.mark.live("cluster/agent", absent=no_testbed)
 @pytest.mark.usefixtures("namespace")
 def test_packets_of_a_jobs_hosts_get_the_class_of_their_level() -> None:
     backend = backend_of()
@@ -129,7 +129,7 @@ def packets(device: str) -> dict[str, int]:
     return {name: int(sent) for name, sent in re.findall(r"class htb (\S+) .*?\n Sent \d+ bytes (\d+) pkt", text)}
 
 
-@pytest.mark.live("agent", absent=no_testbed)
+@pytest.mark.live("cluster/agent", absent=no_testbed)
 def test_only_marked_packets_of_the_jobs_hosts_are_served_by_the_levels_class(namespace: str) -> None:
     backend = backend_of()
     backend.write(SETTINGS)
@@ -156,7 +156,7 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
 """
 
 
-@pytest.mark.live("agent", absent=no_testbed)
+@pytest.mark.live("cluster/agent", absent=no_testbed)
 def test_what_is_connected_gets_its_new_level_with_the_next_packet_and_nothing_that_waits_is_dropped(
     namespace: str,
 ) -> None:
@@ -188,7 +188,7 @@ def test_what_is_connected_gets_its_new_level_with_the_next_packet_and_nothing_t
     wait_for(all_sent, "all packets, each once")
 
 
-@pytest.mark.live("agent", absent=no_testbed)
+@pytest.mark.live("cluster/agent", absent=no_testbed)
 @pytest.mark.usefixtures("namespace")
 def test_a_saved_state_comes_back() -> None:
     backend = backend_of()
@@ -206,7 +206,7 @@ def quanta(device: str) -> dict[str, int]:
     return {name: int(size) for name, size in re.findall(r"class htb (\S+) parent .*?quantum (\d+)", text)}
 
 
-@pytest.mark.live("agent", absent=no_testbed)
+@pytest.mark.live("cluster/agent", absent=no_testbed)
 @pytest.mark.usefixtures("namespace")
 def test_weights_are_set_in_place_verified_and_come_back() -> None:
     backend = backend_of()
@@ -231,7 +231,7 @@ def test_weights_are_set_in_place_verified_and_come_back() -> None:
     backend.verify(weights)
 
 
-@pytest.mark.live("agent", absent=no_testbed)
+@pytest.mark.live("cluster/agent", absent=no_testbed)
 @pytest.mark.usefixtures("namespace")
 def test_ranks_with_addresses_of_their_own_have_levels_of_their_own() -> None:
     addresses = {"host0/0": "10.77.0.1", "host0/1": "10.77.1.1", "host4": "10.77.0.3"}
@@ -243,7 +243,7 @@ def test_ranks_with_addresses_of_their_own_have_levels_of_their_own() -> None:
     assert backend.in_force() == {"host0/1": 2}
 
 
-@pytest.mark.live("agent", absent=no_testbed)
+@pytest.mark.live("cluster/agent", absent=no_testbed)
 @pytest.mark.usefixtures("namespace")
 def test_a_qdisc_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     backend = backend_of()
@@ -258,7 +258,7 @@ def test_a_qdisc_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     assert ("htb", "fa1:") not in roots("left")
 
 
-@pytest.mark.live("agent", absent=no_testbed)
+@pytest.mark.live("cluster/agent", absent=no_testbed)
 def test_half_a_change_is_undone(namespace: str, tmp_path: Path) -> None:
     backend = backend_of()
     ip("-n", namespace, "link", "del", "left")  # and with it the other end
@@ -271,7 +271,7 @@ def test_half_a_change_is_undone(namespace: str, tmp_path: Path) -> None:
         backend_of()
 
 
-@pytest.mark.live("agent", absent=no_testbed)
+@pytest.mark.live("cluster/agent", absent=no_testbed)
 @pytest.mark.usefixtures("namespace")
 def test_the_agent_killed_at_every_call_of_tc_is_repaired(tmp_path: Path) -> None:
     # Without devices on both ends some ten calls of tc are in a change; each is killed before and after.

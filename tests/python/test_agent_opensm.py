@@ -15,16 +15,16 @@ from hypothesis import strategies as st
 
 import agents
 from agents import OPERATOR
-from fairlane.agent.backends import BACKENDS, Backend, Surroundings
-from fairlane.agent.backends.opensm_files import settings_in, with_settings, without_agent
-from fairlane.agent.jobs import Setting, levels_of
-from fairlane.agent.journal import Journal
-from fairlane.agent.system import BackendError
-from fairlane.agent.watch import perform, recover
+from fairlane.cluster.agent.backends import BACKENDS, Backend, Surroundings
+from fairlane.cluster.agent.backends.opensm_files import settings_in, with_settings, without_agent
+from fairlane.cluster.agent.jobs import Setting, levels_of
+from fairlane.cluster.agent.journal import Journal
+from fairlane.cluster.agent.system import BackendError
+from fairlane.cluster.agent.watch import perform, recover
+from fairlane.cluster.opensm.check import Sizes, simulated_subnet
+from fairlane.cluster.opensm.policy import read_policy
 from fairlane.errors import ScenarioError
 from fairlane.inputs.problems import Problems
-from fairlane.opensm.check import Sizes, simulated_subnet
-from fairlane.opensm.policy import read_policy
 from possible import no_subnet
 from waiting import HANG
 
@@ -362,7 +362,7 @@ def managed_subnet(folder: Path) -> Iterator[dict[str, Any]]:
         }
 
 
-@pytest.mark.live("agent", "opensm", absent=no_subnet)
+@pytest.mark.live("cluster/agent", "cluster/opensm", absent=no_subnet)
 def test_a_real_opensm_gives_paths_the_level_and_takes_it_back(tmp_path: Path) -> None:
     with managed_subnet(tmp_path) as parameters, Journal(tmp_path / "agent.db") as journal:
         command = [*parameters["discover"], "-p"]

@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slurm
-from fairlane.agent.jobs import Listener, from_environment, notify, read_event, read_jobs, running
-from fairlane.agent.system import AgentError
 from fairlane.cli.main import execute
+from fairlane.cluster.agent.jobs import Listener, from_environment, notify, read_event, read_jobs, running
+from fairlane.cluster.agent.system import AgentError
 from fairlane.errors import ScenarioError
+from fairlane.inputs.hosts import SlurmJob
 from fairlane.inputs.slurm_jobs import read_job_list
-from fairlane.slurm import SlurmJob
 from possible import no_slurm
 from waiting import FOREVER, HANG, HANG_S, wait_for
 
@@ -212,7 +212,7 @@ def test_a_prolog_is_not_held_up_by_a_missing_agent(
         from_environment("end", {"SLURM_JOB_ID": "7; rm"})
 
 
-@pytest.mark.live("agent", "slurm", absent=no_slurm)
+@pytest.mark.live("cluster/agent", "inputs", absent=no_slurm)
 def test_a_real_slurm_reports_jobs_by_prolog_epilog_and_squeue(tmp_path: Path) -> None:
     folder, path, started = tmp_path / "slurm", tmp_path / "agent.socket", tmp_path / "started"
     folder.mkdir()

@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 
 import agents
-from fairlane.agent.backends import BACKENDS, Backend, Surroundings, opensm_files
-from fairlane.agent.control import Steered
-from fairlane.agent.jobs import Setting
-from fairlane.agent.journal import Journal
-from fairlane.agent.system import BackendError
 from fairlane.cli.main import execute
+from fairlane.cluster.agent.backends import BACKENDS, Backend, Surroundings, opensm_files
+from fairlane.cluster.agent.control import Steered
+from fairlane.cluster.agent.jobs import Setting
+from fairlane.cluster.agent.journal import Journal
+from fairlane.cluster.agent.system import BackendError
+from fairlane.cluster.opensm import check as checking
+from fairlane.cluster.opensm.check.layout import layout_of
+from fairlane.cluster.opensm.check.query import HIGH, LOW, VL_ARBITRATION, Smp, ask, decode_vlarb
+from fairlane.cluster.opensm.check.simulated import simulated_subnet
 from fairlane.errors import ScenarioError
 from fairlane.fabric.reader import read_wiring
-from fairlane.opensm import check as checking
-from fairlane.opensm.check.layout import layout_of
-from fairlane.opensm.check.query import HIGH, LOW, VL_ARBITRATION, Smp, ask, decode_vlarb
-from fairlane.opensm.check.simulated import simulated_subnet
 from possible import no_subnet
 from simulated_subnets import TREES, exported, scenario
 from steered_jobs import BOTH, CONFIG, RANKS, Jobs
@@ -76,7 +76,7 @@ def test_weights_are_lines_of_opensm_conf_that_can_be_taken_back(tmp_path: Path)
         assert conf.read_text() == "# of the operator\n" + before
 
 
-@pytest.mark.long("agent")
+@pytest.mark.long("cluster/agent")
 def test_the_agent_killed_at_every_step_is_repaired(tmp_path: Path) -> None:
     with agents.opensm(tmp_path) as given:
         conf = tmp_path / "opensm.conf"
@@ -122,7 +122,7 @@ def test_weights_need_opensm_conf(tmp_path: Path) -> None:
         opensm_files.lines_for(tmp_path / "opensm.conf", "", SETTINGS, LANES)
 
 
-@pytest.mark.live("agent", "opensm", absent=no_subnet)
+@pytest.mark.live("cluster/agent", "cluster/opensm", absent=no_subnet)
 def test_a_real_opensm_sets_the_weights_in_all_ports_and_takes_them_back(tmp_path: Path) -> None:
     lanes = list(range(8))
     weights = [[lane, 8 + lane] for lane in lanes]

@@ -14,7 +14,7 @@ import slurm
 from fairlane.campaign.reading import read
 from fairlane.campaign.script import Options, Wanted, campaign_of, write
 from fairlane.cli.main import execute
-from fairlane.testbed import machine
+from fairlane.lab.testbed import machine
 from possible import no_slurm_with_mpi, no_testbed, turn_of_testbed
 from waiting import wait_for
 
@@ -237,7 +237,7 @@ def test_a_batch_job_of_slurm_measures_every_cell(tmp_path: Path, environment: d
     assert found.placements["node"].to_list() == ["n1", "n3", "n2", "n4"]
 
 
-@pytest.mark.live("campaign", "testbed", absent=no_testbed)
+@pytest.mark.live("campaign", "lab/testbed", absent=no_testbed)
 def test_a_campaign_is_measured_in_namespaces(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "campaign.toml").write_text(CAMPAIGN)
     (tmp_path / "testbed.toml").write_text(TESTBED)

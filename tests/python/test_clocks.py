@@ -28,13 +28,13 @@ ALLOWED = {
     "tests/python/test_campaign_script.py": "a launcher that hangs is started once more, without a limit: LOOP_S",
     "tests/python/test_compressed_input.py": "processor time, far above what is needed: LOOP_S",
     "tests/python/test_estimate.py": "LOOP_S, and processor time that is compared with processor time",
-    "python/fairlane/agent/": "keys of agent.toml; what takes longer is undone or tried again",
+    "python/fairlane/cluster/agent/": "keys of agent.toml; what takes longer is undone or tried again",
     "python/fairlane/cli/agent.py": "the interval that the user asks for",
-    "python/fairlane/doctor/machine.py": "two minutes for a program that prints its version",
-    "python/fairlane/opensm/check/simulated.py": "polls OpenSM's log; the limit is the user's",
-    "python/fairlane/serve/__init__.py": "a connection without requests; browsers make another",
+    "python/fairlane/lab/doctor/machine.py": "two minutes for a program that prints its version",
+    "python/fairlane/cluster/opensm/check/simulated.py": "polls OpenSM's log; the limit is the user's",
+    "python/fairlane/lab/serve/__init__.py": "a connection without requests; browsers make another",
     "python/fairlane/tasks/cluster.py": "a port or a scheduler that does not answer",
-    "python/fairlane/testbed/": "measures in real time; ranks that do not end are killed",
+    "python/fairlane/lab/testbed/": "measures in real time; ranks that do not end are killed",
     "tools/fetch_browser_code.py": "of the network",
 }
 """Files in which something waits for a time or looks at a clock, and why no slow machine fails by it."""

@@ -18,7 +18,7 @@ from fairlane.cli.main import execute
 from fairlane.errors import ResultsError, ScenarioError, writing
 from fairlane.inputs import files
 from fairlane.inputs.document import Document
-from fairlane.scheduler.log import LoggedJob, read_log
+from fairlane.learn.scheduler.log import LoggedJob, read_log
 from fairlane.workload import trace
 from packing import zstd
 from waiting import HANG_S, LOOP_S
@@ -111,7 +111,7 @@ def test_a_log_expands_to_the_limit_and_no_further(tmp_path: Path, monkeypatch: 
 
 
 def test_lines_that_are_no_jobs_do_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlane.scheduler.log.MAX_PROBLEMS", 50)
+    monkeypatch.setattr("fairlane.learn.scheduler.log.MAX_PROBLEMS", 50)
     log = tmp_path / "log.swf"
     log.write_text("not a job\n" * 100)
     with pytest.raises(ScenarioError, match="50 lines cannot be read: not a job log"):

@@ -12,10 +12,10 @@ import pytest
 import fairlane
 from fairlane import Scenario
 from fairlane.cli.main import execute
-from fairlane.counters import export
-from fairlane.counters.base import COUNTERS, PortCounters, since
-from fairlane.counters.reader import located, read_counters, table_of
-from fairlane.counters.simulated import snapshots
+from fairlane.cluster.counters import export
+from fairlane.cluster.counters.base import COUNTERS, PortCounters, since
+from fairlane.cluster.counters.reader import located, read_counters, table_of
+from fairlane.cluster.counters.simulated import snapshots
 from fairlane.errors import ScenarioError
 from fairlane.fabric.identities import nodes_of
 from fairlane.fabric.reader import read_wiring

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from fairlane.cli.main import execute
-from fairlane.counters.base import Reading
-from fairlane.counters.prometheus import OF_HOSTS
-from fairlane.counters.reader import located, read_counters
+from fairlane.cluster.counters.base import Reading
+from fairlane.cluster.counters.prometheus import OF_HOSTS
+from fairlane.cluster.counters.reader import located, read_counters
 from fairlane.errors import ScenarioError
 from fairlane.fabric.reader import read_wiring
 from fairlane.inputs.csv_rows import added_by_paste

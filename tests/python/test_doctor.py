@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from fairlane.cli.main import execute
-from fairlane.doctor import Check, Section, Status, installation, is_good, machine
-from fairlane.opensm.check import simulated as subnet
+from fairlane.cluster.opensm.check import simulated as subnet
+from fairlane.lab.doctor import Check, Section, Status, installation, is_good, machine
+from fairlane.lab.testbed import machine as testbed
 from fairlane.scenario import estimate
-from fairlane.testbed import machine as testbed
 
 GOOD_CORE = {
     "version": metadata.version("fairlane"),
@@ -144,14 +144,14 @@ def test_a_missing_extra_breaks_nothing(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_wrong_backend_of_matplotlib_is_found() -> None:
-    code = "from fairlane.doctor.installation import figures; print(figures().status, figures().found)"
+    code = "from fairlane.lab.doctor.installation import figures; print(figures().status, figures().found)"
     environment = os.environ | {"MPLBACKEND": "nothing"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("broken Matplotlib does not draw")
     assert "nothing" in done.stdout
 
 
-@pytest.mark.long("doctor")
+@pytest.mark.long("lab/doctor")
 def test_a_missing_library_does_not_stop_the_report(tmp_path: Path) -> None:
     """Without polars, nothing that has tables can be imported."""
     code = """
@@ -207,7 +207,7 @@ def test_a_machine_without_a_slurm_cluster_is_said_to_have_none(
     script = "".join(f"echo 'squeue: {line}' >&2\n" for line in lines)
     (tmp_path / "squeue").write_text(f"#!/bin/sh\n{script}exit 1\n")
     (tmp_path / "squeue").chmod(0o755)
-    monkeypatch.setattr("fairlane.opensm.check.simulated.search_path", lambda: str(tmp_path))
+    monkeypatch.setattr("fairlane.cluster.opensm.check.simulated.search_path", lambda: str(tmp_path))
     found = machine.check("squeue", machine.PROGRAMS["squeue"])
     assert found.status is Status.MISSING
     assert found.found == f"{tmp_path / 'squeue'}: no Slurm cluster is configured on this machine"
@@ -227,7 +227,7 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_little_memory_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(estimate, "machine_memory", lambda: 2**28)
+    monkeypatch.setattr(machine, "machine_memory", lambda: 2**28)
     assert machine.memory().status is Status.WARNING
 
 

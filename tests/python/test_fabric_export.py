@@ -21,7 +21,7 @@ from fairlane.fabric.reader import read_wiring
 from fairlane.fabric.table import FabricTable
 from fairlane.fabric.view import Fabric
 from fairlane.fabric.wiring import Cable, Wiring
-from fairlane.slurm import expand
+from fairlane.inputs.hosts import expand
 
 DATA = Path(__file__).parents[1] / "data" / "fabrics"
 DUMPS = ("x5.ibnetdiscover", "ndr-dgx.ibnetdiscover.xz")

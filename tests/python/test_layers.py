@@ -45,18 +45,19 @@ SLOW = [
 ]
 """What takes long to load, and only some calls need."""
 LATER = {
+    "fairlane": "importing the package costs nothing",
+    "fairlane.cli.agent": "an operator calls the status again and again",
     "fairlane.cli.command": "help needs none of it",
     "fairlane.cli.doctor": "a library may be missing or damaged",
     "fairlane.cli.main": "help needs none of it",
     "fairlane.cli.names": "help needs none of it",
     "fairlane.cli.results": "a query draws nothing",
     "fairlane.controller.loop": "controllers are read by name, and import this",
-    "fairlane.doctor": "a library may be missing or damaged",
-    "fairlane.doctor.installation": "runs in a process of its own",
+    "fairlane.lab.doctor": "a library may be missing or damaged",
+    "fairlane.lab.doctor.installation": "runs in a process of its own",
     "fairlane.names": "help needs none of it",
     "fairlane.otf2_child": "limits are set first",
-    "fairlane.serve": "tornado is optional",
-    "fairlane.study.plan": "tables are made when answers are there",
+    "fairlane.lab.serve": "tornado is optional",
     "fairlane.tasks.closure": "controllers are read by name, and import this",
     "fairlane.tasks.pools": "dask is optional",
     "fairlane.views.tables": "a table needs no library",

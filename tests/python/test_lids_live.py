@@ -7,19 +7,19 @@ import pytest
 
 from fairlane import Scenario
 from fairlane.cli.command import write_folder
+from fairlane.cluster.opensm.check import check
+from fairlane.cluster.opensm.check.layout import layout_of
+from fairlane.cluster.opensm.check.simulated import simulated_subnet
+from fairlane.cluster.opensm.export import export
 from fairlane.errors import ScenarioError
 from fairlane.fabric.export import FORMATS
 from fairlane.fabric.identities import endpoint_lids
 from fairlane.fabric.reader import read_wiring
-from fairlane.opensm.check import check
-from fairlane.opensm.check.layout import layout_of
-from fairlane.opensm.check.simulated import simulated_subnet
-from fairlane.opensm.export import export
 from possible import no_subnet
 from simulated_subnets import QOS, TREES, lid_tree
 from waiting import wait_for
 
-pytestmark = pytest.mark.live("opensm", "fabric", absent=no_subnet)
+pytestmark = pytest.mark.live("cluster/opensm", "fabric", absent=no_subnet)
 
 
 def scenario(fabric: dict[str, Any], hosts: int) -> Scenario:

@@ -14,10 +14,10 @@ from fairlane.analysis.analyze import analyze
 from fairlane.cli.command import ExitCode
 from fairlane.cli.main import execute
 from fairlane.errors import ResultsError
+from fairlane.learn.scheduler.slowdown.model import load_model
 from fairlane.results import schemas
 from fairlane.results.manifest import MANIFEST
 from fairlane.results.parquet import read_parquet
-from fairlane.scheduler.slowdown.model import load_model
 from sealed import reseal
 from small_study import CONTROLLED, SCENARIO, STUDY, Here
 

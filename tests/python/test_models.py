@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlane.errors import ScenarioError
-from fairlane.models import COUNTERS, Dims, FittedModel, Floats, Part, PerCounter, read_table
-from fairlane.models.validation import ErrorMetrics, assign_folds, conformal_quantile, cross_validate
+from fairlane.learn.models import COUNTERS, Dims, FittedModel, Floats, Part, PerCounter, read_table
+from fairlane.learn.models.validation import ErrorMetrics, assign_folds, conformal_quantile, cross_validate
 
 
 class Scale(Part):

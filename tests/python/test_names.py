@@ -17,8 +17,8 @@ from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.fabric.view import Fabric
 from fairlane.inputs import hosts
+from fairlane.inputs.hosts import can_hold, expand, shortened, slurm_names
 from fairlane.results.views import by_link
-from fairlane.slurm import can_hold, expand, shortened, slurm_names
 from fairlane.views.drawing.parts import cut
 from fairlane.views.kinds import view_of
 

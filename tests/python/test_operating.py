@@ -29,7 +29,7 @@ def commands() -> list[list[str]]:
     return [shlex.split(line) for line in re.findall(r"^\$ fairlane (.*)$", block, re.MULTILINE)]
 
 
-@pytest.mark.live("fabric", "counters", "analysis", "opensm", absent=no_subnet)
+@pytest.mark.live("fabric", "cluster/counters", "analysis", "cluster/opensm", absent=no_subnet)
 def test_the_ten_commands_lead_from_a_dump_to_a_policy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

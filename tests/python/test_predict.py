@@ -11,13 +11,13 @@ import pytest
 from counters import FEW, made_up, two_kinds
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
-from fairlane.models import REGRESSORS, estimator, freeze, one_thread
-from fairlane.models.validation import grouped_quantile
-from fairlane.predict.clusters import local
-from fairlane.predict.hyperparameters import Given, fitted, tuned
-from fairlane.predict.model import Predictor, fit
-from fairlane.predict.table import CounterTable
-from fairlane.predict.validation import Comparison, compare, folds_of
+from fairlane.learn.models import REGRESSORS, estimator, freeze, one_thread
+from fairlane.learn.models.validation import grouped_quantile
+from fairlane.learn.predict.clusters import local
+from fairlane.learn.predict.hyperparameters import Given, fitted, tuned
+from fairlane.learn.predict.model import Predictor, fit
+from fairlane.learn.predict.table import CounterTable
+from fairlane.learn.predict.validation import Comparison, compare, folds_of
 from pictures import assert_drawn
 
 pytest.importorskip("sklearn")
@@ -25,7 +25,7 @@ pytest.importorskip("sklearn")
 
 @pytest.fixture(autouse=True)
 def few_trees_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr("fairlane.models.TREES", 12)
+    monkeypatch.setattr("fairlane.learn.models.TREES", 12)
     with one_thread():
         yield
 
@@ -90,7 +90,7 @@ def test_what_a_run_is_predicted_knows_neither_its_time_nor_the_counters_of_its_
 
 
 def test_sparse_stalls_under_a_background_are_found_by_the_sparse_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlane.models.TREES", 60)
+    monkeypatch.setattr("fairlane.learn.models.TREES", 60)
     found = compare(table_of(made_up(30, 12)), folds=3, models=("gbm",), transductive=False)
     mse = {row["parts"]: row["mse_over_variance"] for row in found.table.iter_rows(named=True)}
     assert mse["sparse"] < 0.7 * mse["base"] < mse["low-rank"]
@@ -133,7 +133,7 @@ def test_tuned_hyperparameters_come_from_the_training_runs_only(monkeypatch: pyt
         seen.append(set(run))
         return tuned(name, seed, rows, truth, run)
 
-    monkeypatch.setattr("fairlane.predict.hyperparameters.tuned", watched)
+    monkeypatch.setattr("fairlane.learn.predict.hyperparameters.tuned", watched)
     table = table_of(made_up(9, 8))
     found = compare(table, models=("gbm", "ridge"), parts=("base",), hyperparameters=("2018", "tuned"), folds=3)
     names = found.table.select("model", "hyperparameters", "setting").rows()

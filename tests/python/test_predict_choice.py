@@ -11,11 +11,11 @@ import pytest
 from counters import FEW, made_up
 from fairlane import ScenarioError
 from fairlane.cli.main import execute
-from fairlane.models import one_thread
-from fairlane.predict.hyperparameters import INNER_FOLDS
-from fairlane.predict.model import Predictor, fit
-from fairlane.predict.table import CounterTable
-from fairlane.predict.validation import choose, compare, folds_of
+from fairlane.learn.models import one_thread
+from fairlane.learn.predict.hyperparameters import INNER_FOLDS
+from fairlane.learn.predict.model import Predictor, fit
+from fairlane.learn.predict.table import CounterTable
+from fairlane.learn.predict.validation import choose, compare, folds_of
 
 pytest.importorskip("sklearn")
 FOLDS = 3
@@ -23,7 +23,7 @@ FOLDS = 3
 
 @pytest.fixture(autouse=True)
 def few_trees_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr("fairlane.models.TREES", 8)
+    monkeypatch.setattr("fairlane.learn.models.TREES", 8)
     with one_thread():
         yield
 

@@ -7,10 +7,10 @@ import polars as pl
 import pytest
 
 from fairlane.cli.main import execute
-from fairlane.counters.base import COUNTERS
-from fairlane.counters.sysfs import COUNTERS_OF_FILES
+from fairlane.cluster.counters.base import COUNTERS
+from fairlane.cluster.counters.sysfs import COUNTERS_OF_FILES
 from fairlane.errors import ScenarioError
-from fairlane.predict.table import CounterTable, column_of, columns_of, identifies, standard_name
+from fairlane.learn.predict.table import CounterTable, column_of, columns_of, identifies, standard_name
 
 LDMS = ["#Time", "Time_usec", "ProducerName", "component_id", "job_id", "app_id"]
 

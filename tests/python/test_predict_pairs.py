@@ -8,9 +8,9 @@ import pytest
 
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
-from fairlane.scheduler.slowdown.bench import Best
-from fairlane.scheduler.slowdown.model import LinkUse
-from fairlane.scheduler.slowdown.pairs import (
+from fairlane.learn.scheduler.slowdown.bench import Best
+from fairlane.learn.scheduler.slowdown.model import LinkUse
+from fairlane.learn.scheduler.slowdown.pairs import (
     APPLICATIONS,
     PAIR_FEATURES,
     PAIR_MODELS,

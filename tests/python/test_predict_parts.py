@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from counters import run_of
 from fairlane.errors import ScenarioError
-from fairlane.models import one_thread
-from fairlane.predict.clusters import Clusters, Shape, distances, shapes
-from fairlane.predict.parts import Parts, Scale, pursue, split
+from fairlane.learn.models import one_thread
+from fairlane.learn.predict.clusters import Clusters, Shape, distances, shapes
+from fairlane.learn.predict.parts import Parts, Scale, pursue, split
 
 pytest.importorskip("sklearn")
 Floats = NDArray[np.float64]

@@ -19,9 +19,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlane.agent.progress import Progress, Snapshot, gained, own_directories, read, scan, server, slurm_job
-from fairlane.agent.system import AgentError
 from fairlane.cli.main import execute
+from fairlane.cluster.agent.progress import Progress, Snapshot, gained, own_directories, read, scan, server, slurm_job
+from fairlane.cluster.agent.system import AgentError
 from fairlane.progress import layout
 from waiting import wait_for
 
@@ -166,7 +166,7 @@ def test_the_job_of_a_process_is_that_of_its_control_group(text: str, job: str |
 def test_a_process_cannot_claim_the_job_of_another(
     claimed: str, counts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fairlane.agent.progress.slurm_job", lambda _: "4711")
+    monkeypatch.setattr("fairlane.cluster.agent.progress.slurm_job", lambda _: "4711")
     put(tmp_path, page(job=claimed))
     found = scan([tmp_path])
     words = f"is about job {claimed}; process {os.getpid()} is in Slurm's job 4711"
@@ -182,7 +182,7 @@ def test_a_rank_counts_once(tmp_path: Path) -> None:
 
 
 def test_a_directory_with_too_many_files_is_read_in_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlane.agent.progress.MOST_FILES", 2)
+    monkeypatch.setattr("fairlane.cluster.agent.progress.MOST_FILES", 2)
     for name in "abc":
         put(tmp_path, b"", f"{name}.progress")
     assert reasons(tmp_path)[-1] == "has 3 files; 2 are read"

@@ -16,14 +16,14 @@ import agents
 import slurm
 from agents import OPERATOR
 from fairlane import Scenario
-from fairlane.agent.apply import Applier, ApplyConfig
-from fairlane.agent.system import BackendError
 from fairlane.cli.main import execute
+from fairlane.cluster.agent.apply import Applier, ApplyConfig
+from fairlane.cluster.agent.system import BackendError
+from fairlane.cluster.opensm.export import export
+from fairlane.cluster.opensm.policy import read_policy
 from fairlane.errors import ScenarioError
 from fairlane.fabric.reader import read_wiring
-from fairlane.opensm.export import export
-from fairlane.opensm.policy import read_policy
-from fairlane.slurm import expand, slurm_names
+from fairlane.inputs.hosts import expand, slurm_names
 from possible import no_slurm
 from waiting import wait_for
 
@@ -305,7 +305,7 @@ def test_a_job_is_not_held_up_where_nobody_applies_levels(tmp_path: Path) -> Non
     assert "cannot be read by" in run(tmp_path / "prolog.sh", job, wait=60).stderr
 
 
-@pytest.mark.live("opensm", "slurm", absent=no_slurm)
+@pytest.mark.live("cluster/opensm", "inputs", absent=no_slurm)
 def test_a_real_slurm_starts_a_job_when_its_level_is_in_force(tmp_path: Path) -> None:
     with applying(tmp_path, hosts="n[1-2]", interval="1 ms") as (_, _, _):
         folder, seen, qos = tmp_path / "slurm", tmp_path / "seen", tmp_path / "qos"

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from fairlane import Scenario
 from fairlane.cli.main import execute
+from fairlane.cluster.opensm.export import Exported, export, qos_table
+from fairlane.cluster.opensm.nodes import hosts_of_groups
+from fairlane.cluster.opensm.options import read_options, write_options
+from fairlane.cluster.opensm.policy import read_policy, write_policy
+from fairlane.cluster.opensm.settings import Settings
 from fairlane.errors import ScenarioError
 from fairlane.fabric.reader import read_wiring
-from fairlane.opensm.export import Exported, export, qos_table
-from fairlane.opensm.nodes import hosts_of_groups
-from fairlane.opensm.options import read_options, write_options
-from fairlane.opensm.policy import read_policy, write_policy
-from fairlane.opensm.settings import Settings
 
 DATA = Path(__file__).parents[1] / "data" / "fabrics"
 VLARB = {"name": "vlarb", "high_limit": 10, "vlarb_high": [[3, 64]], "vlarb_low": [[0, 8], [1, 16], [2, 32]]}

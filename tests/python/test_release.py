@@ -12,7 +12,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from fairlane.doctor.installation import PYTHON
+from fairlane.lab.doctor.installation import PYTHON
 from fairlane.results.manifest import _Manifest
 from fairlane.results.reproduction import REPRODUCTION_SCHEMA_VERSION
 from fairlane.results.run import SCHEMA_VERSION

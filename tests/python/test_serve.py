@@ -17,9 +17,9 @@ import pytest
 pytest.importorskip("tornado", reason="the extra `serve` is not installed")
 from fairlane import load
 from fairlane.cli.main import execute
+from fairlane.lab.serve import folders as listing
+from fairlane.lab.serve.folders import Folders
 from fairlane.results.live import live_folder, read_live
-from fairlane.serve import folders as listing
-from fairlane.serve.folders import Folders
 from fairlane.views.page import BROWSER
 from live_runs import running
 from serving import Client, serving
@@ -121,7 +121,7 @@ def test_folders_that_cannot_be_read_do_not_end_the_list(root: Path, monkeypatch
 def test_pages_are_made_once_and_anew_when_results_are_replaced(
     client: Client, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from fairlane.serve import pages
+    from fairlane.lab.serve import pages
 
     made: list[Path] = []
     build = pages.build
@@ -226,7 +226,7 @@ def _refuses_to_stop_for_others(client: Client) -> None:
     assert client.ask("/api/stop/first", "POST", **good).status == 409
 
 
-@pytest.mark.long("serve")
+@pytest.mark.long("lab/serve")
 def test_a_run_that_was_killed_is_shown_as_killed(root: Path) -> None:
     with serving(root) as client, running(root / "now") as process:
         client.log_in()

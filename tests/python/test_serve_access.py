@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("tornado", reason="the extra `serve` is not installed")
+from fairlane.lab.serve.access import Access, is_local
+from fairlane.lab.serve.folders import OutsideError, within
+from fairlane.lab.serve.handlers import ROUTES, Handler
 from fairlane.results.live import live_folder
-from fairlane.serve.access import Access, is_local
-from fairlane.serve.folders import OutsideError, within
-from fairlane.serve.handlers import ROUTES, Handler
 from serving import Client, serving
 
 PATHS = ("/", "/api/results", "/report/first", "/live/first", "/api/live/first", "/assets/fairlane/kit.js", "/nothing")

@@ -22,7 +22,7 @@ from waiting import wait_for
 AXE = Path(__file__).parents[2] / "target" / "browser" / "axe.min.js"
 STATUS = "document.documentElement.dataset.status"
 FIGURES = {"live-speed", "live-matrix", "live-iterations"}
-pytestmark = pytest.mark.live("serve", "views", absent=no_browser)
+pytestmark = pytest.mark.live("lab/serve", "views", absent=no_browser)
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from fairlane import Run, Scenario, run
+from fairlane.cluster.opensm.export import export
 from fairlane.errors import ScenarioError
-from fairlane.opensm.export import export
 
 FABRIC = {"topology": "fat_tree", "hosts": 16, "levels": 2, "leaf_down": 4, "leaf_up": 4, "bandwidth": "100 Gb/s"}
 

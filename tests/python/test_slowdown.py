@@ -12,16 +12,13 @@ from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.fabric.table import FabricTable
 from fairlane.fabric.view import Fabric
-from fairlane.models.validation import ErrorMetrics
-from fairlane.pattern import judge, observe, program_of
-from fairlane.placement import PLACEMENTS
-from fairlane.scenario.models import Job
-from fairlane.scheduler.compare import compare_allocators, pattern_aware_findings
-from fairlane.scheduler.easy import replay
-from fairlane.scheduler.log import LoggedJob, PatternMix, read_log
-from fairlane.scheduler.slowdown.bench import Bench, Best, Resident, draw_snapshot
-from fairlane.scheduler.slowdown.forecast import Forecast, Neighbourhood, verify
-from fairlane.scheduler.slowdown.model import (
+from fairlane.learn.models.validation import ErrorMetrics
+from fairlane.learn.scheduler.compare import compare_allocators, pattern_aware_findings
+from fairlane.learn.scheduler.easy import replay
+from fairlane.learn.scheduler.log import LoggedJob, PatternMix, read_log
+from fairlane.learn.scheduler.slowdown.bench import Bench, Best, Resident, draw_snapshot
+from fairlane.learn.scheduler.slowdown.forecast import Forecast, Neighbourhood, verify
+from fairlane.learn.scheduler.slowdown.model import (
     contention_matrix,
     fit_model,
     load_model,
@@ -29,6 +26,9 @@ from fairlane.scheduler.slowdown.model import (
     own_features,
     utilisation_of,
 )
+from fairlane.pattern import judge, observe, program_of
+from fairlane.placement import PLACEMENTS
+from fairlane.scenario.models import Job
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.pools import Threads
 from fairlane.tasks.store import Store
@@ -134,7 +134,7 @@ def test_a_fit_repeats_and_is_better_than_no_model(tmp_path: Path) -> None:
     done = []
     for _ in range(2):
         with Executor(
-            Threads(2), Store.kept("fit", tmp_path / "kept", {}, ["fairlane.scheduler.slowdown.bench"])
+            Threads(2), Store.kept("fit", tmp_path / "kept", {}, ["fairlane.learn.scheduler.slowdown.bench"])
         ) as executor:
             assert fit_model(table(), SMALL, snapshots=24, seed=2, executor=executor) == model
         done.append(executor.performed)

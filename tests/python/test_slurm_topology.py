@@ -21,7 +21,7 @@ from fairlane.fabric.slurm_topology import YamlError, parse_yaml
 from fairlane.fabric.table import FabricTable
 from fairlane.fabric.view import Fabric
 from fairlane.fabric.wiring import Cable, Wiring
-from fairlane.slurm import expand
+from fairlane.inputs.hosts import expand
 
 DATA = Path(__file__).parents[1] / "data"
 PLANES = DATA / "reproducers" / "fabrics" / "slurm-invalid-child.net"

@@ -9,6 +9,14 @@ from typing import Any
 import pytest
 
 from fairlane import Scenario
+from fairlane.cluster.opensm.check import compare_shares, simulated
+from fairlane.cluster.opensm.check.layout import GENERATED, layout_of
+from fairlane.cluster.opensm.check.paths import Read, compare_paths, compare_routes, for_subnet, members
+from fairlane.cluster.opensm.check.ports import Compared, compare_ports
+from fairlane.cluster.opensm.check.query import PortSettings, decode_level, decode_sl2vl, decode_vlarb
+from fairlane.cluster.opensm.nodes import FABRIC_FILE, ROUTES_FILE, as_ranges, fabric_files
+from fairlane.cluster.opensm.policy import Group, Policy, Rule
+from fairlane.cluster.opensm.settings import LaneShare, Settings, read_shares, write_shares
 from fairlane.errors import ScenarioError
 from fairlane.fabric.export import FORMATS, wiring_of
 from fairlane.fabric.export.infiniband import write_lfts
@@ -17,14 +25,6 @@ from fairlane.fabric.identities import endpoint_lids, endpoints_of
 from fairlane.fabric.reader import read_wiring
 from fairlane.fabric.view import Fabric
 from fairlane.fabric.wiring import Cable, Wiring
-from fairlane.opensm.check import compare_shares, simulated
-from fairlane.opensm.check.layout import GENERATED, layout_of
-from fairlane.opensm.check.paths import Read, compare_paths, compare_routes, for_subnet, members
-from fairlane.opensm.check.ports import Compared, compare_ports
-from fairlane.opensm.check.query import PortSettings, decode_level, decode_sl2vl, decode_vlarb
-from fairlane.opensm.nodes import FABRIC_FILE, ROUTES_FILE, as_ranges, fabric_files
-from fairlane.opensm.policy import Group, Policy, Rule
-from fairlane.opensm.settings import LaneShare, Settings, read_shares, write_shares
 from simulated_subnets import RECORDED, TREES, RecordedSubnet, answers, scenario
 
 DATA = Path(__file__).parents[1] / "data" / "fabrics"
@@ -189,7 +189,7 @@ def test_a_file_of_shares_that_is_none_is_named_with_its_line(text: str, line: i
 
 
 def test_a_fabric_that_needs_more_lids_than_there_are_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlane.opensm.check.layout.LARGEST_LID", 21)
+    monkeypatch.setattr("fairlane.cluster.opensm.check.layout.LARGEST_LID", 21)
     with pytest.raises(ScenarioError, match=r"more ports of hosts and switches than there are LIDs.*at most 21"):
         layout_of(tree())  # 16 hosts and 6 switches
 

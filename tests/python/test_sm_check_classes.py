@@ -8,8 +8,8 @@ import pytest
 
 from fairlane import Scenario
 from fairlane.cli.main import execute
-from fairlane.opensm.check import compare_classes
-from fairlane.opensm.export import export
+from fairlane.cluster.opensm.check import compare_classes
+from fairlane.cluster.opensm.export import export
 
 SCENARIO = """duration = "1 ms"
 fabric = { topology = "fat_tree", hosts = 16 }

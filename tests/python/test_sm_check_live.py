@@ -12,15 +12,15 @@ import pytest
 import tomlkit
 
 from fairlane.cli.main import execute
+from fairlane.cluster.opensm import check as checking
+from fairlane.cluster.opensm.check import check
 from fairlane.errors import ScenarioError
 from fairlane.fabric.reader import read_wiring
-from fairlane.opensm import check as checking
-from fairlane.opensm.check import check
 from possible import no_subnet
 from simulated_subnets import TREES, exported, scenario
 from waiting import wait_for
 
-pytestmark = pytest.mark.live("opensm", absent=no_subnet)
+pytestmark = pytest.mark.live("cluster/opensm", absent=no_subnet)
 
 
 def folder(tmp_path: Path, name: str = "files") -> Path:

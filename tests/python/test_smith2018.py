@@ -68,7 +68,7 @@ def reproduced(claims: list[str], studies: Mapping[str, Mapping[str, Any]], fold
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Small:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fairlane.models.TREES", 3)
+        patch.setattr("fairlane.learn.models.TREES", 3)
         asked = {"runs": {"set": {"seeds": list(GROUPS)}}}
         found = reproduced(["smith.prediction"], asked, tmp_path_factory.mktemp("smith"))
     assert not found.found.failed
@@ -88,7 +88,7 @@ def others(tmp_path_factory: pytest.TempPathFactory) -> Small:
     }
     claims = ["smith.variability", "smith.prediction", "smith.local-models"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fairlane.models.TREES", 3)
+        patch.setattr("fairlane.learn.models.TREES", 3)
         found = reproduced(claims, studies, tmp_path_factory.mktemp("others"))
     assert not found.found.failed
     return found
@@ -233,7 +233,7 @@ def test_a_traced_run_is_the_run_and_says_who_waited(runs: Small, tmp_path: Path
     assert stored_tables("smith2018", tmp_path) == {"cells.csv", "claims.csv", "clauses.csv", *own}
 
 
-@pytest.mark.long("predict", "reproduce")
+@pytest.mark.long("learn/predict", "reproduce")
 def test_windows_before_timesteps_are_compared_with_the_timesteps(others: Small) -> None:
     table = others.table("windows_table").filter(study="eighth", model="gbm")
     lengths = ["0.5 ms before", "1 ms before", "2 ms before"]

@@ -18,9 +18,9 @@ from fairlane.tasks.task import files_of
 
 HOME = Path(closure.__file__).parents[1]
 MEASURES = [f"fairlane.study.shipped.{name}.study" for name in ("saturation", "gpcnet", "cables")]
-ENTRIES = [*STUDY, *MEASURES, "fairlane.scheduler.slowdown.bench", "fairlane.advice.features"]
+ENTRIES = [*STUDY, *MEASURES, "fairlane.learn.scheduler.slowdown.bench", "fairlane.advice.features"]
 SMITH = HOME / "reproduce" / "papers" / "smith2018" / "method.py"
-UNRELATED = ("agent", "opensm", "views", "cli", "serve", "counters", "testbed", "doctor", "comparison")
+UNRELATED = ("cluster", "views", "cli", "lab", "comparison")
 Digest = Callable[..., str]
 
 
@@ -103,9 +103,9 @@ def test_a_paper_whose_method_uses_an_analysis_notices_an_edit_of_it(copied: tup
 
 def test_data_files_that_are_read_belong_to_it(copied: tuple[Path, Digest]) -> None:
     home, digest = copied
-    bench, cures = "fairlane.scheduler.slowdown.bench", home / "reproduce" / "papers" / "cures" / "method.py"
+    bench, cures = "fairlane.learn.scheduler.slowdown.bench", home / "reproduce" / "papers" / "cures" / "method.py"
     before = digest(bench), digest(cures), digest()
-    edited(home / "scheduler" / "slowdown" / "pairs.toml")
+    edited(home / "learn" / "scheduler" / "slowdown" / "pairs.toml")
     edited(home / "reproduce" / "papers" / "savoie2020" / "small.toml")  # cures reads the systems of another paper
     after = digest(bench), digest(cures), digest()
     assert [one == other for one, other in zip(before, after, strict=True)] == [False, False, True]

@@ -7,8 +7,8 @@ import pytest
 from typing_extensions import override
 
 from fairlane import Scenario, Simulation
-from fairlane.opensm.export import export as opensm_files
-from fairlane.opensm.options import read_options
+from fairlane.cluster.opensm.export import export as opensm_files
+from fairlane.cluster.opensm.options import read_options
 from fairlane.stacks import export, reached
 from fairlane.workload.base import Workload
 from fairlane.workload.builder import Rank

@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from fairlane import Scenario, ScenarioError, Simulation
 from fairlane.cli.main import execute
-from fairlane.opensm.export import export as opensm_files
+from fairlane.cluster.opensm.export import export as opensm_files
 from fairlane.stacks import LIBRARIES, export, reached, rebuilt, roce
 from fairlane.workload.base import Workload
 from fairlane.workload.builder import Rank

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from fairlane import Scenario
-from fairlane.agent.config import AgentConfig
 from fairlane.cli.main import execute
+from fairlane.cluster.agent.config import AgentConfig
 from fairlane.fabric.view import Fabric
-from fairlane.slurm import SlurmJob
+from fairlane.inputs.hosts import SlurmJob
 
 ROOT = Path(__file__).parents[2]
 DUMP = ROOT / "tests" / "data" / "fabrics" / "x5.ibnetdiscover"

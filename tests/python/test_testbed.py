@@ -11,16 +11,16 @@ import pytest
 from fairlane import Scenario
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
-from fairlane.testbed import file as files
-from fairlane.testbed import machine
-from fairlane.testbed.experiment import fitted
-from fairlane.testbed.machine import TestbedError as NotPossible
-from fairlane.testbed.measure import ISOLATED, TOGETHER, TREATED, phases_of
-from fairlane.testbed.plan import PREFIX, Plan
-from fairlane.testbed.results import Results, comparison, effects, judge, measured_effect, measured_w, prepare
-from fairlane.testbed.script import script_of
-from fairlane.testbed.simulate import Fit, HostModel, fit, isolated_s, predicted_w, qos_table
-from fairlane.views.testbed import view
+from fairlane.lab.testbed import file as files
+from fairlane.lab.testbed import machine
+from fairlane.lab.testbed.experiment import fitted
+from fairlane.lab.testbed.machine import TestbedError as NotPossible
+from fairlane.lab.testbed.measure import ISOLATED, TOGETHER, TREATED, phases_of
+from fairlane.lab.testbed.plan import PREFIX, Plan
+from fairlane.lab.testbed.results import Results, comparison, effects, judge, measured_effect, measured_w, prepare
+from fairlane.lab.testbed.script import script_of
+from fairlane.lab.testbed.simulate import Fit, HostModel, fit, isolated_s, predicted_w, qos_table
+from fairlane.lab.testbed.view import view
 from view_checks import assert_complete
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "testbed" / "two-switches.toml"
@@ -114,7 +114,7 @@ def test_replicates_have_the_programs_that_ranks_execute_and_starts_of_their_own
         seen.append(scenario)
         return Ran()
 
-    monkeypatch.setattr("fairlane.testbed.simulate.run", run)
+    monkeypatch.setattr("fairlane.lab.testbed.simulate.run", run)
     file = example(seed=7)
     predicted_w(file, HostModel(0.95, 50e-6))
     assert len(seen) == file.simulate.replicates

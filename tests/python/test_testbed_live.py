@@ -13,12 +13,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from fairlane.agent.backends.linux import Linux
-from fairlane.agent.jobs import Setting
 from fairlane.cli.main import execute
-from fairlane.testbed import machine
-from fairlane.testbed.machine import TestbedError as NotPossible
-from fairlane.testbed.plan import PREFIX
+from fairlane.cluster.agent.backends.linux import Linux
+from fairlane.cluster.agent.jobs import Setting
+from fairlane.lab.testbed import machine
+from fairlane.lab.testbed.machine import TestbedError as NotPossible
+from fairlane.lab.testbed.plan import PREFIX
 from possible import no_testbed, turn_of_testbed
 from waiting import wait_for
 
@@ -69,7 +69,7 @@ duration = "6 s"
 
 CLASS = re.compile(r"class htb (\S+) .*?\n Sent \d+ bytes (\d+) pkt")
 
-pytestmark = pytest.mark.live("testbed", absent=no_testbed)
+pytestmark = pytest.mark.live("lab/testbed", absent=no_testbed)
 
 
 @pytest.fixture(autouse=True)

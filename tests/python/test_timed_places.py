@@ -11,12 +11,12 @@ import tomlkit
 import fairlane
 from fairlane import Scenario, Simulation, run
 from fairlane.analysis.analyze import analyze
+from fairlane.lab.timeline.build import timelines
 from fairlane.results.live import Jobs
 from fairlane.results.views import spread_of_iterations
 from fairlane.runner.live_tables import Snapshot, jobs_so_far
 from fairlane.study.running import run as run_study
 from fairlane.study.study import Study
-from fairlane.timeline.build import timelines
 from report_runs import shown_times
 from small_study import Here
 

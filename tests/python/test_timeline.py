@@ -13,12 +13,12 @@ import pytest
 import fairlane
 from fairlane import Scenario
 from fairlane.cli.main import execute
+from fairlane.lab.timeline.build import Timelines, timelines
+from fairlane.lab.timeline.otf2_archive import bytes_of, folder_of, write_otf2
+from fairlane.lab.timeline.perfetto import write_perfetto
+from fairlane.lab.timeline.recorded import mpi_name
 from fairlane.results.manifest import MANIFEST
 from fairlane.results.run import Run
-from fairlane.timeline.build import Timelines, timelines
-from fairlane.timeline.otf2_archive import bytes_of, folder_of, write_otf2
-from fairlane.timeline.perfetto import write_perfetto
-from fairlane.timeline.recorded import mpi_name
 from possible import no_browser, no_otf2_print
 from trace_processor import Session, loaded
 
@@ -145,7 +145,7 @@ def test_every_message_has_its_sender_and_receiver(found: Timelines) -> None:
     assert (received["received_at_ps"] <= received["end_ps"]).all()
 
 
-@pytest.mark.live("timeline", absent=no_browser)
+@pytest.mark.live("lab/timeline", absent=no_browser)
 def test_perfetto_counts_what_the_run_has(session: Session, found: Timelines, run: Run) -> None:
     assert session.query("select name from stats where severity in ('error', 'data_loss') and value > 0") == []
     counts = dict(session.query("select name, count(*) as n from slice group by name"))
@@ -167,7 +167,7 @@ def test_perfetto_counts_what_the_run_has(session: Session, found: Timelines, ru
     assert session.query("select count(*) as n from slice where dur < 0") == [(0,)]
 
 
-@pytest.mark.live("timeline", absent=no_browser)
+@pytest.mark.live("lab/timeline", absent=no_browser)
 def test_perfetto_has_the_waits_and_the_jobs_that_caused_them(session: Session, run: Run) -> None:
     parts = "select sum(extract_arg(arg_set_id, 'debug.{0}_ps')) as ps from slice"
     late, network = (session.query(parts.format(part))[0][0] for part in ("late", "network"))
@@ -190,7 +190,7 @@ def test_perfetto_has_the_waits_and_the_jobs_that_caused_them(session: Session, 
         assert name == expected
 
 
-@pytest.mark.live("timeline", absent=no_browser)
+@pytest.mark.live("lab/timeline", absent=no_browser)
 def test_perfetto_joins_sends_and_receives(session: Session, found: Timelines) -> None:
     flows = session.query(
         "select extract_arg(a.arg_set_id, 'debug.message') as sent, extract_arg(b.arg_set_id, 'debug.message') as got, "
@@ -211,7 +211,7 @@ def test_perfetto_joins_sends_and_receives(session: Session, found: Timelines) -
         assert (got, from_tid, to_tid) == (sent, first[job] + sender, first[job] + receiver)
 
 
-@pytest.mark.live("timeline", absent=no_browser)
+@pytest.mark.live("lab/timeline", absent=no_browser)
 def test_perfetto_has_the_samples_of_ports(session: Session, run: Run) -> None:
     assert run.samples is not None
     rows = session.query(
@@ -262,7 +262,7 @@ def test_otf2_has_the_events(archives: Path, found: Timelines, run: Run) -> None
     assert waited == run.calls.filter(job=0, call="wait_all")["time_ps"].item()
 
 
-@pytest.mark.live("timeline", absent=no_otf2_print)
+@pytest.mark.live("lab/timeline", absent=no_otf2_print)
 def test_otf2_print_reads_archives(archives: Path) -> None:
     for job in ("flood", "milc"):
         done = subprocess.run(

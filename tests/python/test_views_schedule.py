@@ -15,8 +15,8 @@ import pytest
 import fairlane
 from fairlane.cli.main import execute
 from fairlane.errors import ResultsError
+from fairlane.learn.scheduler.compare import BOUND_S
 from fairlane.results.schedule import hosts_as_text, hosts_of_text
-from fairlane.scheduler.compare import BOUND_S
 from fairlane.views.kinds import view_of
 from fairlane.views.schedule import gantt
 from fairlane.views.schedule.jobs import above, by_size, jobs_of, load_of

@@ -9,6 +9,10 @@ import polars as pl
 import pytest
 
 from fairlane import Fabric
+from fairlane.learn.scheduler.compare import compare_allocators
+from fairlane.learn.scheduler.log import read_log
+from fairlane.learn.scheduler.slowdown.forecast import Forecast
+from fairlane.learn.scheduler.slowdown.model import load_model
 from fairlane.pattern import observe, program_of
 from fairlane.placement import PLACEMENTS
 from fairlane.reproduce import folder_of, plan
@@ -16,10 +20,6 @@ from fairlane.reproduce.judging import Finding
 from fairlane.reproduce.planning import RECORDINGS
 from fairlane.reproduce.running import Called
 from fairlane.scenario.resolve import decide
-from fairlane.scheduler.compare import compare_allocators
-from fairlane.scheduler.log import read_log
-from fairlane.scheduler.slowdown.forecast import Forecast
-from fairlane.scheduler.slowdown.model import load_model
 from fairlane.study.sql import Database
 from fairlane.workload.trace import Trace
 from papers import judged, performed, scenarios, small, stored_tables, study_of, tables_of

@@ -21,8 +21,8 @@ import polars as pl
 
 import fairlane
 from fairlane import Scenario
-from fairlane.timeline.build import timelines
-from fairlane.timeline.otf2_archive import write_otf2
+from fairlane.lab.timeline.build import timelines
+from fairlane.lab.timeline.otf2_archive import write_otf2
 
 HERE = Path(__file__).parent
 SIZES = ["1 KiB", "8 KiB", "32 KiB", "62 KiB", "64 KiB", "256 KiB", "1 MiB"]

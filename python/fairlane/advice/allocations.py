@@ -15,7 +15,7 @@ from fairlane.errors import Problem, ScenarioError, nearest
 from fairlane.fabric.table import FabricTable
 from fairlane.fabric.view import Fabric
 from fairlane.inputs.csv_rows import read_rows
-from fairlane.slurm import members
+from fairlane.inputs.hosts import members
 
 _MAP = ("node", "cell", "leaf_switch")
 _JOBS = ("job", "nodes")

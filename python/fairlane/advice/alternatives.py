@@ -17,7 +17,7 @@ from fairlane.advice.model import COVERAGE, RunTimeModel
 from fairlane.advice.outcomes import Ranking, predict, runs_of
 from fairlane.advice.question import Question, ask
 from fairlane.inputs import code
-from fairlane.models.validation import lognormal_interval
+from fairlane.learn.models.validation import lognormal_interval
 from fairlane.results import notes
 from fairlane.results.manifest import MANIFEST
 from fairlane.tasks.closure import STUDY

@@ -24,8 +24,8 @@ from pydantic import model_validator
 from fairlane.advice.features import COLUMNS, FEATURES, RENAMED, described
 from fairlane.errors import Problem, ScenarioError, require
 from fairlane.inputs.problems import Problems
-from fairlane.models import FittedModel, Floats, Integers, TreeSum, freeze, one_thread, read_table
-from fairlane.models.validation import Bools, ErrorMetrics, assign_folds, conformal_quantile, cross_validate
+from fairlane.learn.models import FittedModel, Floats, Integers, TreeSum, freeze, one_thread, read_table
+from fairlane.learn.models.validation import Bools, ErrorMetrics, assign_folds, conformal_quantile, cross_validate
 
 COVERAGE = 0.8
 """The share of run times that an interval is to hold."""

@@ -22,7 +22,7 @@ from fairlane.campaign.script import MOST_BYTES, MOST_NODES, cell_of
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.csv_rows import LONGEST_S, read_rows
 from fairlane.inputs.files import MOST_STORED, lines_of, parse_json, read_text, reading
-from fairlane.slurm import members
+from fairlane.inputs.hosts import members
 
 VICTIMS = {"a2a_comm_only": "All-to-All", "agtr_comm_only": "All-Gather", "inc_b": "Incast"}
 """Names of victims by the wrapper that runs them."""

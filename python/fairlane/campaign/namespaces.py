@@ -5,15 +5,15 @@ import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from fairlane.agent.system import call
 from fairlane.campaign.script import Campaign
+from fairlane.cluster.agent.system import call
 from fairlane.errors import Problem, ScenarioError
+from fairlane.lab.testbed import machine
+from fairlane.lab.testbed.file import TestbedFile
+from fairlane.lab.testbed.machine import MeasurementError, TestbedError
+from fairlane.lab.testbed.mpi import mpirun_options, write_agent
+from fairlane.lab.testbed.plan import CONTROL, Plan
 from fairlane.signals import HANG_S
-from fairlane.testbed import machine
-from fairlane.testbed.file import TestbedFile
-from fairlane.testbed.machine import MeasurementError, TestbedError
-from fairlane.testbed.mpi import mpirun_options, write_agent
-from fairlane.testbed.plan import CONTROL, Plan
 
 
 def check(campaign: Campaign, file: TestbedFile) -> None:

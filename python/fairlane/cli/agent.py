@@ -11,16 +11,12 @@ from typing import Annotated, Any
 import typer
 from typer import Argument, Option
 
-from fairlane.agent.agent import Agent
-from fairlane.agent.config import AgentConfig
-from fairlane.agent.control import Steered
-from fairlane.agent.jobs import Listener, from_environment
-from fairlane.agent.jobs import notify as send
-from fairlane.agent.journal import Journal, status_of, steps_of
-from fairlane.agent.progress import Key, Snapshot, gained, read, server
-from fairlane.agent.system import AgentError, journal_of
 from fairlane.cli.command import Answer, ExitCode, out_option
 from fairlane.cli.options import AllowCode, one_of, quantity_of, refused, report
+from fairlane.cluster.agent.jobs import Listener, from_environment
+from fairlane.cluster.agent.jobs import notify as send
+from fairlane.cluster.agent.progress import Key, Snapshot, gained, read, server
+from fairlane.cluster.agent.system import AgentError, journal_of
 from fairlane.progress.layout import build as build_libraries
 from fairlane.signals import awaited_signals
 
@@ -42,6 +38,11 @@ def run(
     Every decision is in the journal with its reason, and is printed. SIGTERM ends the agent after what it is at, Ctrl-C
     at once; settings stay in force, and the next start goes on with them. `fairlane agent --config FILE` is the same.
     """
+    from fairlane.cluster.agent.agent import Agent
+    from fairlane.cluster.agent.config import AgentConfig
+    from fairlane.cluster.agent.control import Steered
+    from fairlane.cluster.agent.journal import Journal
+
     loaded = AgentConfig.from_file(config, allow_code=allow_code)
     slurm = loaded.slurm
     with Journal(loaded.journal) as journal, Listener(slurm.socket, slurm.socket_group) as listener:
@@ -57,6 +58,11 @@ def run(
 
 def undo(config: ConfigFile, allow_code: AllowCode = False) -> Answer:
     """Take back every service level that the agent has set on the network, while no agent runs."""
+    from fairlane.cluster.agent.agent import Agent
+    from fairlane.cluster.agent.config import AgentConfig
+    from fairlane.cluster.agent.control import Steered
+    from fairlane.cluster.agent.journal import Journal
+
     loaded = AgentConfig.from_file(config, allow_code=allow_code)
     with Journal(loaded.journal) as journal:
         kind = Agent if loaded.controller is None else Steered
@@ -70,6 +76,7 @@ def status(
     decision: Annotated[int | None, Option(min=1, help="Print the steps of this decision.")] = None,
 ) -> Answer:
     """Print whether an agent runs, its jobs and their service levels, and the last decisions."""
+    from fairlane.cluster.agent.journal import status_of, steps_of
     from fairlane.views import agent as views
 
     journal = journal_of(config)

@@ -6,13 +6,14 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from fairlane import analysis, timeline
+from fairlane import analysis
 from fairlane.analysis.result import Analysis
 from fairlane.cli.command import Answer, Quiet, out_option
 from fairlane.cli.counters import hot_links
 from fairlane.cli.options import AllowCode, RunFolder, folder_of, fresh, quantity_of, refused, report
 from fairlane.errors import require
-from fairlane.timeline.build import Timelines
+from fairlane.lab import timeline
+from fairlane.lab.timeline.build import Timelines
 from fairlane.units import ITERATION_RANGES, iteration_range
 
 MOST_EVENTS = 5_000_000

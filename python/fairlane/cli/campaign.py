@@ -19,11 +19,11 @@ from fairlane.campaign.script import write as write_scripts
 from fairlane.campaign.simulating import predicted
 from fairlane.cli.command import Answer, ExitCode, OutFolder, Quiet, out_option, write_table
 from fairlane.cli.options import AllowCode, Resume, Workers, folder_of, one_of, refused, report
+from fairlane.lab.testbed.file import TestbedFile
 from fairlane.signals import exit_on_sigterm
 from fairlane.tasks.executor import Executor, simulating
 from fairlane.tasks.pools import open_pool
 from fairlane.tasks.store import Store
-from fairlane.testbed.file import TestbedFile
 from fairlane.views.kinds import write, write_pictures
 from fairlane.wording import plural
 

@@ -8,11 +8,11 @@ from typer import Argument, Option
 
 from fairlane.cli.command import Answer, out_option, write_folder, write_table
 from fairlane.cli.options import RunFolder, fresh, quantity_of, refused, report
-from fairlane.counters import export as counter_files
-from fairlane.counters import shared
-from fairlane.counters.base import PortCounters, since
-from fairlane.counters.reader import Located, located, read_counters, table_of
-from fairlane.counters.simulated import snapshots
+from fairlane.cluster.counters import export as counter_files
+from fairlane.cluster.counters import shared
+from fairlane.cluster.counters.base import PortCounters, since
+from fairlane.cluster.counters.reader import Located, located, read_counters, table_of
+from fairlane.cluster.counters.simulated import snapshots
 from fairlane.fabric.congestion import mixed_speeds
 from fairlane.fabric.reader import read_wiring
 from fairlane.fabric.wiring import Wiring

@@ -20,8 +20,8 @@ def doctor(
     required is broken. For a report of a problem: fairlane doctor --json
     """
     try:
-        from fairlane.doctor import examine, is_good
-        from fairlane.views.doctor import view
+        from fairlane.lab.doctor import examine, is_good
+        from fairlane.lab.doctor.view import view
     except ImportError as error:  # the library that the checks themselves need
         typer.echo(f"fairlane: {error.name or error}: cannot be imported; install fairlane again", err=True)
         return Answer({"good": False, "missing": error.name}, code=ExitCode.RUN_FAILED)

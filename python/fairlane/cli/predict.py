@@ -11,17 +11,23 @@ from typer import Argument, Option
 
 from fairlane.cli.command import Answer, Quiet, out_option, write_table
 from fairlane.cli.options import RandomSeed, folder_of, one_of, refused, report
-from fairlane.models import REGRESSORS, RegressorName
-from fairlane.predict.clusters import local as compare_local
-from fairlane.predict.hyperparameters import HYPERPARAMETERS, INNER_FOLDS, Named
-from fairlane.predict.model import Predictor
-from fairlane.predict.model import fit as fit_model
-from fairlane.predict.parts import PARTS, PartsName
-from fairlane.predict.table import CounterTable
-from fairlane.predict.validation import Comparison
-from fairlane.predict.validation import compare as compare_models
+from fairlane.learn.models import REGRESSORS, RegressorName
+from fairlane.learn.predict.clusters import local as compare_local
+from fairlane.learn.predict.hyperparameters import HYPERPARAMETERS, INNER_FOLDS, Named
+from fairlane.learn.predict.model import Predictor
+from fairlane.learn.predict.model import fit as fit_model
+from fairlane.learn.predict.parts import PARTS, PartsName
+from fairlane.learn.predict.table import CounterTable
+from fairlane.learn.predict.validation import Comparison
+from fairlane.learn.predict.validation import compare as compare_models
+from fairlane.learn.scheduler.slowdown.pairs import (
+    pair_errors,
+    predict_held_out,
+    predict_seen,
+    read_pairs,
+    simulate_pairs,
+)
 from fairlane.scenario.estimate import machine_cores
-from fairlane.scheduler.slowdown.pairs import pair_errors, predict_held_out, predict_seen, read_pairs, simulate_pairs
 from fairlane.tasks.executor import simulating
 from fairlane.tasks.pools import Threads
 from fairlane.views import prediction as views

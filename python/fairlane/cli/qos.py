@@ -11,18 +11,18 @@ import typer
 from typer import Argument, Option
 
 from fairlane import Scenario
-from fairlane.agent.apply import FILE, Applier, ApplyConfig, alone
 from fairlane.cli.command import Answer, ExitCode, completing, out_option, write_folder
 from fairlane.cli.options import AllowCode, Assignments, fresh, one_of, quantity_of, refused, report
+from fairlane.cluster.agent.apply import FILE, Applier, ApplyConfig, alone
+from fairlane.cluster.opensm.check import ENGINES, PAIRS, check_lanes, compare_classes, find_programs
+from fairlane.cluster.opensm.check import check as check_subnet
+from fairlane.cluster.opensm.export import export as opensm_files
+from fairlane.cluster.opensm.export import qos_table, share_notes
+from fairlane.cluster.opensm.nodes import hosts_of_groups
+from fairlane.cluster.opensm.options import read_options
+from fairlane.cluster.opensm.policy import Policy, read_policy
 from fairlane.fabric.reader import read_wiring
 from fairlane.inputs.files import write_text
-from fairlane.opensm.check import ENGINES, PAIRS, check_lanes, compare_classes, find_programs
-from fairlane.opensm.check import check as check_subnet
-from fairlane.opensm.export import export as opensm_files
-from fairlane.opensm.export import qos_table, share_notes
-from fairlane.opensm.nodes import hosts_of_groups
-from fairlane.opensm.options import read_options
-from fairlane.opensm.policy import Policy, read_policy
 from fairlane.results.run import SCENARIO, file_of_run
 from fairlane.scenario import Resolved
 from fairlane.scenario.levels import MAX_LEVELS
@@ -241,7 +241,7 @@ def check(
         Option(
             metavar="NAME",
             help="Routing engine of OpenSM, e.g. ftree; by default it loads the forwarding tables of the simulator.",
-            autocompletion=completing("fairlane.opensm.check:ENGINES"),
+            autocompletion=completing("fairlane.cluster.opensm.check:ENGINES"),
         ),
     ] = None,
     routes_out: Annotated[

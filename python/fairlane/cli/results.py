@@ -12,8 +12,8 @@ from fairlane import folders
 from fairlane.cli.command import Answer, AsJson, completing, out_option, print_json
 from fairlane.cli.options import AllowCode, folder_for, refused, report
 from fairlane.inputs import code
-from fairlane.serve import Server
-from fairlane.serve import serve as start_server
+from fairlane.lab.serve import Server
+from fairlane.lab.serve import serve as start_server
 from fairlane.views import comparison
 from fairlane.views import kinds as views
 from fairlane.views import lines as answers

@@ -8,20 +8,20 @@ from typing import Annotated, Any
 from typer import Argument, Option
 
 from fairlane import Scenario, required_virtual_lanes
-from fairlane.agent.config import agent_starter, write_starters
 from fairlane.cli.command import Answer, Seed, out_option
 from fairlane.cli.options import AllowCode, Assignments, ScenarioFile, refused, report, report_renamed
+from fairlane.cluster.agent.config import agent_starter, write_starters
 from fairlane.fabric.graph import Rails
 from fairlane.fabric.reader import read_wiring
 from fairlane.fabric.view import Fabric
 from fairlane.inputs.code import listing
 from fairlane.inputs.document import Document
+from fairlane.inputs.hosts import compress, expand, slurm_names
 from fairlane.inputs.registry import used
 from fairlane.inputs.slurm_jobs import read_job_list
 from fairlane.placement import measure
 from fairlane.placement.metrics import switches_at
 from fairlane.scenario.starter import Choice, starter
-from fairlane.slurm import compress, expand, slurm_names
 from fairlane.study.measured import plan_of
 from fairlane.study.running import cost_of
 from fairlane.study.study import Study

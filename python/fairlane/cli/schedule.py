@@ -17,14 +17,22 @@ from fairlane.cli.terminal import Part
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.table import FabricTable
 from fairlane.inputs import code
+from fairlane.inputs.hosts import slurm_names
+from fairlane.learn.scheduler.compare import (
+    AWARE,
+    BLIND,
+    CONTIGUOUS,
+    Comparison,
+    Machine,
+    compare_allocators,
+    results_of,
+)
+from fairlane.learn.scheduler.log import LoggedJob, PatternMix, read_log
+from fairlane.learn.scheduler.slowdown.forecast import verify as verified
+from fairlane.learn.scheduler.slowdown.model import fit_model, load_model
 from fairlane.placement import PlacementPolicy
 from fairlane.results.schedule import ScheduleResults
 from fairlane.scenario.estimate import machine_cores
-from fairlane.scheduler.compare import AWARE, BLIND, CONTIGUOUS, Comparison, Machine, compare_allocators, results_of
-from fairlane.scheduler.log import LoggedJob, PatternMix, read_log
-from fairlane.scheduler.slowdown.forecast import verify as verified
-from fairlane.scheduler.slowdown.model import fit_model, load_model
-from fairlane.slurm import slurm_names
 from fairlane.tasks.executor import simulating
 from fairlane.tasks.pools import Threads
 from fairlane.tasks.store import Store
@@ -143,7 +151,7 @@ def fit_slowdown(
     store = (
         None
         if keep is None
-        else Store.kept("fit", keep, {"fabric": fabric, "seed": seed}, ["fairlane.scheduler.slowdown.bench"])
+        else Store.kept("fit", keep, {"fabric": fabric, "seed": seed}, ["fairlane.learn.scheduler.slowdown.bench"])
     )
     pool = Threads(workers or machine_cores())
     with simulating(pool, store, progress=not quiet, attempts=1, first_failure_ends=True) as executor:

@@ -7,10 +7,11 @@ from typer import Argument, Option
 
 from fairlane.cli.command import Answer, out_option
 from fairlane.cli.options import Assignments, report
+from fairlane.lab.testbed import machine
+from fairlane.lab.testbed.experiment import experiment
+from fairlane.lab.testbed.file import TestbedFile
+from fairlane.lab.testbed.view import view
 from fairlane.signals import exit_on_sigterm
-from fairlane.testbed import machine
-from fairlane.testbed.experiment import experiment
-from fairlane.testbed.file import TestbedFile
 
 
 def run(
@@ -28,7 +29,6 @@ def run(
     is fitted on isolated runs only. Nothing outside its namespaces is touched, and they are removed at the end.
     """
     from fairlane.views.kinds import write
-    from fairlane.views.testbed import view
 
     loaded = TestbedFile.load(file, set=assignments or ())
     machine.check()

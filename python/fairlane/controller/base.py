@@ -13,7 +13,7 @@ positions have no noise of an integer count, and add up to the iterations comple
 Steering: which settings hold in a period, and what the controller learns of it, simulated or real.
 
 A controller is asked with the measurements of jobs that were present throughout a period with the settings that it
-gave for them. Simulations (``loop``) and the agent (``fairlane.agent``) both go through here.
+gave for them. Simulations (``loop``) and the agent (``fairlane.cluster.agent``) both go through here.
 """
 
 from abc import abstractmethod

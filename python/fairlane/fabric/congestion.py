@@ -19,7 +19,7 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from fairlane.slurm import shortened
+from fairlane.inputs.hosts import shortened
 from fairlane.wording import bit_rate, plural, some
 
 STALLED = 0.05

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from fairlane.core import bridge
 from fairlane.errors import Problem
-from fairlane.inputs.hosts import host_numbers, read_hosts
+from fairlane.inputs.hosts import host_numbers, read_hosts, shortened
 from fairlane.inputs.problems import Problems, refusing
-from fairlane.slurm import shortened
 from fairlane.wording import plural
 
 if TYPE_CHECKING:

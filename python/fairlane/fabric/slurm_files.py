@@ -18,7 +18,7 @@ from fairlane.errors import Problem, ScenarioError, nearest
 from fairlane.fabric.slurm_topology import YamlError, YamlTable, parse_yaml
 from fairlane.fabric.wiring import Cable, Wiring
 from fairlane.inputs.files import content_lines
-from fairlane.slurm import members, unused
+from fairlane.inputs.hosts import members, unused
 from fairlane.wording import listed, plural, some
 
 _CONF = re.compile(r"(?:SwitchName|BlockName|RingName|BlockSizes)\s*=", re.IGNORECASE)

@@ -27,7 +27,7 @@ from fairlane.fabric.levels import subtrees
 from fairlane.fabric.view import Fabric
 from fairlane.fabric.wiring import Wiring
 from fairlane.inputs.files import MOST_DEPTH
-from fairlane.slurm import can_hold, slurm_names, unused
+from fairlane.inputs.hosts import can_hold, slurm_names, unused
 from fairlane.wording import plural, renamed, some
 
 

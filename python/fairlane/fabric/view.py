@@ -14,7 +14,7 @@ from fairlane.core import bridge
 from fairlane.core.display import method
 from fairlane.fabric.graph import Graph
 from fairlane.fabric.levels import exceptions
-from fairlane.slurm import shortened
+from fairlane.inputs.hosts import shortened
 from fairlane.units import BANDWIDTH, DURATION
 from fairlane.wording import html_table
 

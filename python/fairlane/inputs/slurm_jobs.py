@@ -18,7 +18,7 @@ from typing import Any
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.csv_rows import Skipped, added_by_paste
 from fairlane.inputs.files import content_lines, parse_json, read_text, reading
-from fairlane.slurm import SlurmJob, assigned, is_list, members, printable
+from fairlane.inputs.hosts import SlurmJob, assigned, is_list, members, printable
 from fairlane.wording import plural
 
 _PRESENT = {"RUNNING", "SUSPENDED", "CONFIGURING", "R", "S", "CF"}

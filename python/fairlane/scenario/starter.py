@@ -15,7 +15,7 @@ import tomlkit
 
 from fairlane.errors import Problem, ScenarioError, nearest
 from fairlane.fabric.wiring import Wiring
-from fairlane.slurm import SlurmJob, compress, expand, is_list, shortened, slurm_names
+from fairlane.inputs.hosts import SlurmJob, compress, expand, is_list, shortened, slurm_names
 from fairlane.wording import plural
 
 STARTER = {"name": "nearest_neighbor", "message_size": "8 KiB", "compute": "200 us"}

@@ -4,15 +4,15 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from fairlane.agent.decision import change_in_words
-from fairlane.slurm import shortened
+from fairlane.cluster.agent.decision import change_in_words
+from fairlane.inputs.hosts import shortened
 from fairlane.views.model import View
 from fairlane.views.tables import EMPTY, Column, Row, Table, columns
 from fairlane.wording import plural
 
 if TYPE_CHECKING:
-    from fairlane.agent.journal import Entry, Status
-    from fairlane.agent.progress import Key, Snapshot
+    from fairlane.cluster.agent.journal import Entry, Status
+    from fairlane.cluster.agent.progress import Key, Snapshot
 
 _TIME = "%Y-%m-%d %H:%M:%S"
 

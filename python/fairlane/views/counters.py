@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from fairlane.counters.shared import HotLink
+from fairlane.cluster.counters.shared import HotLink
 from fairlane.fabric.congestion import Root
 from fairlane.views.model import View
 from fairlane.views.tables import Column, Row, Table, fixed

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from fairlane.inputs.hosts import shortened
 from fairlane.results.run import Run
 from fairlane.scenario import Resolved, Scenario
-from fairlane.slurm import shortened
 from fairlane.views.fabric import lanes_text, routes_text
 from fairlane.views.tables import Column, Faint, Table
 from fairlane.wording import listed, percent, plural, seconds, wall_time

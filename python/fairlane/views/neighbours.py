@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from fairlane.advice.sharing import Estimate, Neighbours
-from fairlane.slurm import shortened
+from fairlane.inputs.hosts import shortened
 from fairlane.views.model import View
 from fairlane.views.tables import Column, Table, fixed
 from fairlane.wording import plural, significant

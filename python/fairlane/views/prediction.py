@@ -9,8 +9,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fairlane.advice.model import RunTimeModel
-from fairlane.predict.model import Predictor
-from fairlane.predict.validation import Comparison
+from fairlane.learn.predict.model import Predictor
+from fairlane.learn.predict.validation import Comparison
 from fairlane.views.charts import Axis, Layer, colour, course, layers
 from fairlane.views.model import Chart, View
 from fairlane.views.tables import Column, Row, Table, columns, fixed

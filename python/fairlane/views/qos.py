@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from fairlane.opensm.check import Checked, Compared
-from fairlane.opensm.export import Exported
+from fairlane.cluster.opensm.check import Checked, Compared
+from fairlane.cluster.opensm.export import Exported
 from fairlane.stacks import Spelled
 from fairlane.views.model import View
 from fairlane.views.tables import Column, Table, columns

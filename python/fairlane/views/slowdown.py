@@ -5,8 +5,8 @@ from typing import Any
 
 import polars as pl
 
-from fairlane.scheduler.compare import pattern_aware_findings
-from fairlane.scheduler.slowdown.model import SlowdownModel
+from fairlane.learn.scheduler.compare import pattern_aware_findings
+from fairlane.learn.scheduler.slowdown.model import SlowdownModel
 from fairlane.views.model import View
 from fairlane.views.tables import Column, Row, Table, change, columns, fixed
 from fairlane.wording import percent, plural, significant

@@ -27,7 +27,7 @@ from fairlane.fabric.ibnetdiscover import LANE_RATES, read_ibnetdiscover
 from fairlane.fabric.identities import endpoints_of, nodes_of, numbered, places
 from fairlane.fabric.nodes import LARGEST_LID, Node, Port
 from fairlane.fabric.wiring import Cable, Wiring
-from fairlane.slurm import unused
+from fairlane.inputs.hosts import unused
 from fairlane.units import BANDWIDTH
 from fairlane.wording import renamed
 

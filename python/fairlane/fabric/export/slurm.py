@@ -12,7 +12,7 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.export.cables import Written
 from fairlane.fabric.slurm_topology import LARGEST_RING, Torus, torus_of, tree_of
 from fairlane.fabric.wiring import Wiring
-from fairlane.slurm import compress, in_order
+from fairlane.inputs.hosts import compress, in_order
 
 _Rows = tuple[list[tuple[str, str, str, str]], tuple[str, ...]]  # kind, name, key and list of each line; notes
 

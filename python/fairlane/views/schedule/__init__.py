@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import altair
 import polars as pl
 
+from fairlane.learn.scheduler.compare import BOUND_S
 from fairlane.results.schedule import ScheduleResults
-from fairlane.scheduler.compare import BOUND_S
 from fairlane.views.charts import Layer, colour, layers, with_tooltip
 from fairlane.views.model import Chart, View, lines_of, remarks_of
 from fairlane.views.schedule.gantt import jobs_over_time

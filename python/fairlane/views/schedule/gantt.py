@@ -22,9 +22,9 @@ from altair import ExprRef
 from pydantic_core import to_json
 
 from fairlane.fabric.view import Fabric
+from fairlane.inputs.hosts import ranges_of
 from fairlane.placement.grid import host_order, sides_of
 from fairlane.results.schedule import ScheduleResults, hosts_of_text
-from fairlane.slurm import ranges_of
 from fairlane.views.charts import NUMBERS, Layer, chart, layers, linked, moved
 from fairlane.views.model import Chart
 from fairlane.wording import duration, percent, plural

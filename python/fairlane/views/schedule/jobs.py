@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from fairlane.learn.scheduler.compare import BOUND_S
 from fairlane.results.schedule import ScheduleResults
-from fairlane.scheduler.compare import BOUND_S
 from fairlane.views.charts import Axis, Kind, Layer, chosen_rows, colour, layers, linked, with_tooltip
 from fairlane.views.model import Chart, together
 from fairlane.views.tables import Column, Write, fixed, naming

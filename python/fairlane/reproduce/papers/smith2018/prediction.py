@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from fairlane.predict.clusters import local
-from fairlane.predict.hyperparameters import Given
-from fairlane.predict.parts import PARTS
-from fairlane.predict.table import CounterTable
-from fairlane.predict.validation import FOLDS, Comparison, compare
+from fairlane.learn.predict.clusters import local
+from fairlane.learn.predict.hyperparameters import Given
+from fairlane.learn.predict.parts import PARTS
+from fairlane.learn.predict.table import CounterTable
+from fairlane.learn.predict.validation import FOLDS, Comparison, compare
 from fairlane.runner.counters import FEATURES
 
 if TYPE_CHECKING:
-    from fairlane.models import RegressorName
-    from fairlane.predict.hyperparameters import Given, Named
-    from fairlane.predict.table import CounterTable
-    from fairlane.predict.validation import Comparison
+    from fairlane.learn.models import RegressorName
+    from fairlane.learn.predict.hyperparameters import Given, Named
+    from fairlane.learn.predict.table import CounterTable
+    from fairlane.learn.predict.validation import Comparison
     from fairlane.study.sql import Database
     from fairlane.tasks.task import Stopwatch
 

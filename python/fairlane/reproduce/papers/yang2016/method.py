@@ -9,13 +9,13 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairlane.models.validation import ErrorMetrics
+from fairlane.learn.models.validation import ErrorMetrics
+from fairlane.learn.scheduler.compare import AWARE, BLIND, CONTIGUOUS, compare_allocators
+from fairlane.learn.scheduler.log import read_log
+from fairlane.learn.scheduler.slowdown.forecast import Forecast, verify
+from fairlane.learn.scheduler.slowdown.model import load_model
 from fairlane.pattern import observe, program_of
 from fairlane.placement import PLACEMENTS
-from fairlane.scheduler.compare import AWARE, BLIND, CONTIGUOUS, compare_allocators
-from fairlane.scheduler.log import read_log
-from fairlane.scheduler.slowdown.forecast import Forecast, verify
-from fairlane.scheduler.slowdown.model import load_model
 from fairlane.workload.trace import Trace
 
 if TYPE_CHECKING:
