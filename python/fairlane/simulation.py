@@ -319,6 +319,18 @@ class Simulation:
         """Lets computations on a host take ``factor`` times as long. For times and errors see ``degrade_link``."""
         self._add_fault("slow_host", at, until, host=host, factor=factor)
 
+    def storm(
+        self,
+        host: str,
+        rail: int = 0,
+        *,
+        vl: int | None = None,
+        at: str | int = 0,
+        until: str | int | None = None,
+    ) -> None:
+        """Lets an adapter send PAUSE without end, on a virtual lane or all. For times see ``degrade_link``."""
+        self._add_fault("pause_storm", at, until, host=host, rail=rail, **({} if vl is None else {"vl": vl}))
+
     def _add_fault(self, kind: str, at: str | int, until: str | int | None, **parameters: Any) -> None:
         times = {"at": at} if until is None else {"at": at, "until": until}
         written = {key: f"{time} ps" if isinstance(time, int) else time for key, time in times.items()}
@@ -333,6 +345,11 @@ class Simulation:
     def sweeps(self) -> "pl.DataFrame":
         """Return the recomputations of routes so far: time, routing, reason, and the hosts that were cut off."""
         return derive.sweeps(frame(self._core.table("sweeps")))
+
+    def pauses(self) -> "pl.DataFrame":
+        """The lanes that priority flow control has paused so far, in order of their first pauses."""
+        measured = Observed.of(self._core, self._resolved).measured
+        return derive.pauses(self._links.table, measured)
 
     def fork(self) -> Self:
         """A second simulation that goes on from here by itself."""

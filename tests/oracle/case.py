@@ -158,6 +158,15 @@ class InputQueued:
 
 
 @dataclass(frozen=True)
+class Pfc:
+    """Priority flow control: the thresholds of buffers, None for the defaults, and how long a sender takes to react."""
+
+    xoff: int | None = None
+    xon: int | None = None
+    response: int = 0
+
+
+@dataclass(frozen=True)
 class Network:
     """Parameters of packets, ports and switches."""
 
@@ -174,6 +183,8 @@ class Network:
     """The queues share that memory beyond one full packet for each; else each has an equal part."""
     own: tuple[int, ...] = ()
     """Memory of each queue of an input port, in place of both."""
+    pfc: Pfc | None = None
+    """Priority flow control in place of credits."""
     injection: str = "messages"
     """Whose packets take turns at an adapter: ``messages``, ``queue_pairs`` or nobody's: ``fifo`` of each lane,
     ``adapter_fifo`` of all."""

@@ -38,6 +38,7 @@ from .case import (
     Network,
     Op,
     Pause,
+    Pfc,
     Qos,
     Recv,
     Rma,
@@ -51,6 +52,8 @@ from .case import (
 )
 from .core import KINDS
 from .fabrics import any_fabric, fat_tree, with_queues
+from .network import reverse
+from .pauses import headroom
 from .schedules import NAMES
 
 WIRE_RATES = (8 * 10**12, 4 * 10**12, 3 * 10**12, 99_999_999_977)
@@ -159,6 +162,22 @@ def with_memory(draw: st.DrawFn, network: Network, lanes: int) -> Network:
         return replace(network, own=tuple(draw(st.lists(each, min_size=lanes, max_size=lanes))))
     size = lanes * full + draw(st.sampled_from([0, 1, full, 3 * full])) + draw(st.integers(0, lanes * full))
     return replace(network, port_buffer=size, dynamic=kind == "dynamic")
+
+
+@st.composite
+def with_pauses(draw: st.DrawFn, network: Network, fabric: Fabric, lanes: int) -> Network:
+    """The same with priority flow control: PAUSE above a packet or a few, and room for what comes then."""
+    if lanes > 8 or not draw(st.sampled_from([False, True])):
+        return network
+    full, back = network.mtu + network.header, reverse(fabric.links)
+    pfc = Pfc(response=draw(st.sampled_from([0, 0, 500])))
+    room = max(headroom(link, fabric.links[back[at]], pfc, full) for at, link in enumerate(fabric.links))
+    xoff = full * draw(st.sampled_from([1, 1, 2, 5])) + draw(st.integers(0, full))
+    if draw(st.booleans()):
+        pfc = replace(pfc, xoff=xoff)
+    if draw(st.booleans()):
+        pfc = replace(pfc, xon=draw(st.integers(0, xoff)))
+    return replace(network, buffer=room + xoff, port_buffer=None, dynamic=False, own=(), pfc=pfc)
 
 
 @st.composite
@@ -489,6 +508,7 @@ def cases(draw: st.DrawFn, scripts: type[Scripts] = Scripts) -> Case:
     some_jobs = [draw(jobs(places, fabric.adapters, scripts)) for places in draw(placements(fabric.hosts))]
     network, qos = draw(networks()), draw(qualities())
     network = draw(with_memory(network, fabric.queue(qos.lanes, 0)))
+    network = draw(with_pauses(network, fabric, fabric.queue(qos.lanes, 0)))
     return Case(fabric, some_jobs, network, qos, draw(mpis(network.mtu)))
 
 
@@ -512,4 +532,5 @@ def wide_cases(draw: st.DrawFn, routing: str) -> Case:
     qos = draw(qualities(min(4, 64 // fabric.channels)))
     fabric = with_queues(fabric, qos.lanes)
     network = draw(with_memory(network, fabric.queue(qos.lanes, 0)))
+    network = draw(with_pauses(network, fabric, fabric.queue(qos.lanes, 0)))
     return Case(fabric, some_jobs, network, qos, draw(mpis(network.mtu)))

@@ -7,9 +7,9 @@ from typing import Any
 from fairlane import _core
 
 from . import case as ops
-from .case import Case, Compute, Datagram, InputQueued, Mark, Network, Recv, Send, Wait
+from .case import Case, Compute, Datagram, InputQueued, Mark, Network, Pfc, Recv, Send, Wait
 from .fabrics import decode, fabric_spec
-from .outcome import Departure, Iteration, LinkTime, Outcome, PortCount, Progress
+from .outcome import Departure, Iteration, LinkTime, Outcome, PauseCount, PortCount, Progress
 
 #: No case takes longer than this: 1000 seconds.
 FOREVER = 10**15
@@ -33,6 +33,14 @@ def architecture(switch: InputQueued) -> dict[str, Any]:
         "output_buffer": switch.output_buffer,
     }
     return {"name": "input_queued", "params": params}
+
+
+def flow_control(pfc: Pfc | None) -> dict[str, Any]:
+    """Priority flow control in the engine's terms."""
+    if pfc is None:
+        return {}
+    given = {key: value for key, value in vars(pfc).items() if value is not None}
+    return {"flow_control": {"name": "pfc", **given}}
 
 
 def buffers(network: Network) -> dict[str, Any]:
@@ -59,6 +67,7 @@ def spec(case: Case, *, departures: bool = True) -> dict[str, Any]:
             "mtu": network.mtu,
             "header": network.header,
             **buffers(network),
+            **flow_control(network.pfc),
             "switch_latency": network.switch_latency,
             "injection": network.injection,
             "switching": "cut_through" if network.cut_through else "store_and_forward",
@@ -240,6 +249,8 @@ def outcome(simulation: _core.Simulation, *, departures: bool = True) -> Outcome
         columns = ("time", "link", "lane", "job", "packet", "bytes", "message", "stage")
         for time, link, lane, job, packet, size, message, stage in rows("departures", *columns):
             found.departures.append(Departure(time, link, lane, job, packet, size, message * STAGES + stage))
+    for link, lane, *counts in rows("pauses", "link", "lane", "pauses", "paused", "longest", "first", "peak"):
+        found.pauses[link, lane] = PauseCount(*counts)
     for job, rank, *marks in rows("ranks", "job", "rank", "iterations", "first_mark", "last_mark"):
         found.progress[job, rank] = Progress(*marks)
     for job, iteration, *times in rows("job_marks", "job", "iteration", "time", "elapsed"):

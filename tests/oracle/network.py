@@ -5,12 +5,24 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from .arbiters import arbiter
-from .case import Case, Network, ser
+from .case import Case, Link, Network, ser
 from .clock import Clock, Stage
 from .outcome import Departure, Outcome
 from .packets import Message, Packet
+from .pauses import Pauses
 from .routing import Router
 from .switches import Switch
+
+UNLIMITED = 2**62
+"""Credits of lanes with priority flow control."""
+
+
+def reverse(links: list[Link]) -> list[int]:
+    """The other direction of the cable of each link: of several between two ends, in order."""
+    back: dict[Hashable, deque[int]] = defaultdict(deque)
+    for number, link in enumerate(links):
+        back[link.from_host, link.from_switch, link.to_host, link.to_switch].append(number)
+    return [back[link.to_host, link.to_switch, link.from_host, link.from_switch].popleft() for link in links]
 
 
 @dataclass
@@ -43,6 +55,10 @@ class Port:
         own, self.pool = parts(case.network, fabric.queue(case.qos.lanes, 0))
         each = case.network.own or (own,) * fabric.queue(case.qos.lanes, 0)
         self.lanes = [Lane(size) for size in each]
+        self.pauses = None
+        if case.network.pfc is not None:
+            self.pauses = Pauses(self, case.network, case.network.pfc, [lane.credits for lane in self.lanes])
+            self.lanes = [Lane(UNLIMITED) for _ in self.lanes]
         self.arbiter = arbiter(case.qos.arbiter, case.qos.params, self.link.bandwidth)
         self.lines: dict[Hashable, deque[Message]] = defaultdict(deque)
         self.busy_until = 0
@@ -130,6 +146,8 @@ class Port:
         lane_of = self.interconnect.case.fabric.lane_of
         first: dict[int, tuple[int, int]] = {}  # of each virtual lane, the ready queue whose packet has waited longest
         for number, lane in enumerate(self.lanes):
+            if self.pauses is not None and number in self.pauses.since:
+                continue
             if lane.queue and lane.queue[0].size <= lane.credits + self.pool:
                 waiting = (lane.queue[0].joined, number)
                 first[lane_of(number)] = min(waiting, first.get(lane_of(number), waiting))
@@ -144,7 +162,10 @@ class Port:
         now, lane = self.interconnect.clock.now, self.lanes[number]
         packet = lane.queue.popleft()
         from_pool = max(0, packet.size - lane.credits)
-        lane.credits -= packet.size - from_pool
+        if self.pauses is None:
+            lane.credits -= packet.size - from_pool
+        else:
+            self.pauses.change(now + self.link.latency, number, packet.size)
         lane.borrowed += from_pool
         self.pool -= from_pool
         self.interconnect.outcome.ports[self.number, number].waiting += now - packet.joined
@@ -166,6 +187,7 @@ class Interconnect:
 
     def __init__(self, case: Case, clock: Clock, outcome: Outcome) -> None:
         self.case, self.clock, self.outcome = case, clock, outcome
+        self.reverse = reverse(case.fabric.links)
         self.ports = [Port(number, case, self) for number in range(len(case.fabric.links))]
         self.next_offer: dict[int, int] = defaultdict(int)
         numbers = {link.from_switch for link in case.fabric.links if link.from_switch is not None}
@@ -264,6 +286,9 @@ class Interconnect:
                     self.outcome.interference[delayed, job] -= waited
             port.settle()
             port.measure()
+            if port.pauses is not None:
+                self.clock.now = end
+                port.pauses.finish()
         self.clock.now = end
 
     def give_back(self, packet: Packet, hop: int, time: int) -> None:
@@ -271,6 +296,9 @@ class Interconnect:
         port = self.ports[packet.route[hop].link]
         lane = self.case.fabric.queue(packet.message.lane, packet.route[hop].channel)
         size, job = packet.size, packet.message.job
+        if port.pauses is not None:
+            port.pauses.change(time, lane, -size, job)
         if self.router is not None and hop > 0:
             self.router.loads.change(port.number, time + port.link.latency, -size)
-        self.clock.at(time + port.link.latency, Stage.CREDIT, (lane, job), lambda: port.credit(lane, size, job))
+        if port.pauses is None:
+            self.clock.at(time + port.link.latency, Stage.CREDIT, (lane, job), lambda: port.credit(lane, size, job))

@@ -64,6 +64,17 @@ KEPT = 4096
 
 
 @dataclass
+class PauseCount:
+    """Pauses of a lane: how many, how long, when the first, and the most bytes in the buffer."""
+
+    count: int = 0
+    time: int = 0
+    longest: int = 0
+    first: int = 0
+    peak: int = 0
+
+
+@dataclass
 class Outcome:
     """The result: progress by (job, rank), ports by (link, lane), interference by (delayed, delaying) job.
 
@@ -77,6 +88,7 @@ class Outcome:
     ports: dict[tuple[int, int], PortCount] = field(default_factory=lambda: defaultdict(PortCount))
     links: dict[int, LinkTime] = field(default_factory=lambda: defaultdict(LinkTime))
     interference: dict[tuple[int, int], int] = field(default_factory=lambda: defaultdict(int))
+    pauses: dict[tuple[int, int], PauseCount] = field(default_factory=lambda: defaultdict(PauseCount))
     latencies: dict[tuple[str, int, str], list[int]] = field(default_factory=lambda: defaultdict(list))
 
     def mark(self, job: int, rank: int, now: int, elapsed: int, ranks: int) -> None:
@@ -96,6 +108,7 @@ class Outcome:
             "iterations": self._complete(),
             "ports": {port: count for port, count in self.ports.items() if count.packets},
             "links": {link: time for link, time in self.links.items() if time.active},
+            "pauses": {lane: count for lane, count in self.pauses.items() if count.count},
             "interference": {cell: waited for cell, waited in self.interference.items() if waited},
         }
 

@@ -67,7 +67,14 @@ def test_flows_of_one_link_get_equal_shares_of_95_percent_with_telemetry() -> No
     """Three hosts send to one through 0.95 + 3 (1 - 0.95) / 10 of its link, each a third of it within 5%."""
     job = {"name": "incast", "ranks": 4, "workload": {"name": "open_loop", "pattern": "incast", "load": 1.0}}
     scenario = Scenario(
-        fabric={"topology": "fat_tree", "hosts": 4, "levels": 1, "radix": 4, "bandwidth": "100 Gb/s", "latency": "1 us"},
+        fabric={
+            "topology": "fat_tree",
+            "hosts": 4,
+            "levels": 1,
+            "radix": 4,
+            "bandwidth": "100 Gb/s",
+            "latency": "1 us",
+        },
         network={"mtu": "1000 B", "header": "62 B", "buffer": "1 MB", "transport": {"name": "hpcc", "flows": 10}},
         jobs=[{**job, "workload": {**job["workload"], "message_size": "64 KiB"}}],
         duration="5 ms",

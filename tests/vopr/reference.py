@@ -85,6 +85,7 @@ def compare(case: Case, resolved: Resolved) -> str:
             network["switching"] == "cut_through",
             _switch(network.get("switch")),
             *_port_buffer(network.get("port_buffer")),
+            pfc=_pfc(network.get("flow_control")),
             injection=network["injection"],
         ),
         _qos(resolved),
@@ -114,6 +115,15 @@ def _switch(given: dict[str, Any] | None) -> ops.InputQueued | None:
         raise Unsupported(f"architecture {given['name']}")
     params = {key: value for key, value in given["params"].items() if key != "speedup"}
     return ops.InputQueued(thousandths=round(1000 * given["params"].get("speedup", 2)), **params)
+
+
+def _pfc(given: dict[str, Any] | None) -> ops.Pfc | None:
+    """Priority flow control; None for credits."""
+    if given is None:
+        return None
+    if "watchdog" in given:
+        raise Unsupported("a watchdog")
+    return ops.Pfc(given.get("xoff"), given.get("xon"), given.get("response", 0))
 
 
 def _port_buffer(given: dict[str, Any] | None) -> tuple[int | None, bool]:

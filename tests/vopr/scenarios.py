@@ -54,7 +54,7 @@ def draw_scenario(seed: int, attempt: int) -> Table:
         if rng.random() < 0.3:
             jobs[0]["power_cap"] = f"{rng.randint(40, 110)} W"
     if rng.random() < 0.25:
-        tables["fault"] = [_fault(rng) for _ in range(rng.randint(1, 3))]
+        tables["fault"] = [_fault(rng, network["flow_control"]) for _ in range(rng.randint(1, 3))]
     if rng.random() < 0.25:
         tables["background"] = _background(rng)
     return tables
@@ -71,6 +71,7 @@ def _network(rng: Random, lanes: int) -> Table:
             "mtu": f"{mtu} B",
             "header": f"{header} B",
             "buffer": f"{buffer} B",
+            "flow_control": _flow_control(rng, full),
             "switching": rng.choice(["cut_through", "store_and_forward"]),
             "switch_latency": rng.choice(["0 ns", "33.333 ns", "100 ns", "1 us"]),
             "switch": switch,
@@ -87,7 +88,18 @@ def _network(rng: Random, lanes: int) -> Table:
         },
     )
     del found[rng.choice(["buffer", "port_buffer"])]
+    if found["flow_control"] != "credits":
+        # Room for the headroom of links of up to 400 Gb/s and 10 us.
+        found = {key: value for key, value in found.items() if key != "port_buffer"} | {"buffer": "2 MB"}
     return found
+
+
+def _flow_control(rng: Random, full: int) -> str | Table:
+    """Credits, or pauses above a few packets."""
+    if rng.random() < 0.75:
+        return "credits"
+    others = {"response": rng.choice(["0 ns", "500 ns"])} | ({"watchdog": "15 us"} if rng.random() < 0.3 else {})
+    return {"name": "pfc", "xoff": f"{full * rng.choice([1, 2, 5])} B", **others}
 
 
 def _transport(rng: Random, full: int, switch: str | Table) -> str | Table:
@@ -112,12 +124,13 @@ def _name(chosen: str | Table) -> str:
     return chosen if isinstance(chosen, str) else str(chosen["name"])
 
 
-def _fault(rng: Random) -> Table:
+def _fault(rng: Random, flow_control: str | Table) -> Table:
     """A fault of any kind, by names that many fabrics have; half of them end."""
-    kind = rng.choice(sorted(entries("fault")))
+    kind = rng.choice(sorted(set(entries("fault")) - ({"pause_storm"} if flow_control == "credits" else set())))
     host = f"host{rng.choice([0, 0, 1, 2, 5])}"
     place: dict[str, Table] = {
         "adapter_down": {"host": host},
+        "pause_storm": {"host": host, "until": f"{rng.choice([32, 60])} us"},
         "slow_host": {"host": host, "factor": rng.choice([1, 1.5, 4])},
         "switch_down": {"switch": rng.choice(["leaf0", "spine0", "switch1", "group0-switch0", "switch0-0"])},
         "bit_errors": {"rate": rng.choice([1e-8, 1e-5, 1e-4]), "retry": rng.random() < 0.7},
@@ -129,7 +142,7 @@ def _fault(rng: Random) -> Table:
         found["link"] = rng.choice(
             [f"{host} port 1", "leaf0 port 9", "leaf1 port 5", "switch0 port 2", "switch1 port 1"]
         )
-    if rng.random() < 0.5:
+    if kind != "pause_storm" and rng.random() < 0.5:
         found["until"] = f"{rng.choice([31, 45, 80])} us"
     return found
 

@@ -35,6 +35,7 @@ pub fn run(error: &error::RunError) -> PyErr {
         error::RunError::Source { .. } => "source",
         error::RunError::TooManyMessages { .. } => "too_many_messages",
         error::RunError::Deadlock { .. } => "deadlock",
+        error::RunError::Storm { .. } => "storm",
         error::RunError::Law { .. } => "law",
     };
     raised("RunError", &error.to_string(), |py| {

@@ -189,6 +189,14 @@ pub enum RunError {
         /// The lanes that wait for each other: each for room in the buffer that the next one holds, the last for the first.
         cycle: Vec<BlockedLane>,
     },
+    /// Packets are in flight and wait for a host that pauses them without end.
+    #[error("packets wait at {at} for a host that sends PAUSE without end: {}", chain(lanes))]
+    Storm {
+        /// The end of the window in which the last packet moved.
+        at: Instant,
+        /// The lanes that wait, each for the next one; the link of the last leads to the host.
+        lanes: Vec<BlockedLane>,
+    },
     /// A law of the simulator was broken: a defect of fairlane, not of the input.
     #[error("law broken at {at}: {law}")]
     Law {

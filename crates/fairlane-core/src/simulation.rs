@@ -137,7 +137,7 @@ impl Simulation {
         let shards = Shards { count: network.shards(), of_hosts: &of_hosts };
         let mut mpi = Mpi::new(plan.parameters.largest_message(), parameters, levels, sl2vl, &rails, &shards, jobs);
         mpi.prefer(&preferences);
-        if network.adaptive() || network.paces() || !plan.lossy.is_empty() {
+        if network.adaptive() || network.paces() || network.loses() {
             mpi.expect_overtaking();
         }
         if observe.counters {
@@ -196,7 +196,9 @@ impl Simulation {
             self.mpi.check_messages(self.network.now())?;
             let given_up = self.network.take_given_up();
             given_up.iter().for_each(|given_up| self.faults.fail(*given_up));
-            if let Some(deadlock) = self.network.deadlock() {
+            // A storm that ends frees what has stopped.
+            let may_go_on = |network: &Network| network.storms() && self.faults.next().is_some();
+            if let Some(deadlock) = self.network.deadlock().filter(|_| !may_go_on(&self.network)) {
                 return Err(deadlock);
             }
             if cfg!(debug_assertions) {
@@ -452,6 +454,7 @@ impl Parts {
         }
         checks::retransmission(&spec, &*routing)?;
         checks::lossy(&spec, &*routing, buffers.pool, input_queued, (&transport, &job_transports))?;
+        checks::flow_control(&spec, &graph, &lanes, buffers, input_queued)?;
         let arbiters = registry.arbiters.clone();
         let arbiter = arbiters.build(&spec.qos.arbiter.name, &spec.qos.arbiter.params, virtual_lanes)?;
         if spec.jobs.len() > MOST_JOBS {
@@ -470,7 +473,11 @@ impl Parts {
             routing: Arc::clone(&routing),
             sweep_time: spec.network.sweep_time,
         };
-        let limits = Limits { losses: checks::cannot_lose(input_queued), packet: spec.network.largest_packet() };
+        let limits = Limits {
+            losses: checks::cannot_lose(input_queued),
+            packet: spec.network.largest_packet(),
+            paused: checks::paused(&spec, virtual_lanes),
+        };
         let mut faults = Schedule::new(registry.faults.clone(), Arc::clone(&graph), routes, limits);
         for (number, fault) in spec.faults.iter().enumerate() {
             faults.add(fault, &format!("fault[{number}]"))?;

@@ -71,6 +71,7 @@ class EngineTables(Work):
     interference: pl.DataFrame  # one row per (delayed job, delaying job)
     totals: dict[str, int]  # what the network as a whole has carried, see ``totals``
     sweeps: pl.DataFrame = field(default_factory=pl.DataFrame)  # one row per time that routes were recomputed
+    pauses: pl.DataFrame = field(default_factory=pl.DataFrame)  # one row per port and lane that has been paused
 
     @classmethod
     def of(cls, engine: Engine) -> "EngineTables":
@@ -84,6 +85,7 @@ class EngineTables(Work):
             interference=frame(engine.table("interference")),
             totals=totals(engine),
             sweeps=frame(engine.table("sweeps")),
+            pauses=frame(engine.table("pauses")),
         )
 
 

@@ -230,6 +230,16 @@ def sweeps(raw: pl.DataFrame) -> pl.DataFrame:
     return table.select(*RUN["sweeps"])
 
 
+def pauses(links: pl.DataFrame, together: EngineTables) -> pl.DataFrame:
+    """The pauses table: the lanes that priority flow control has paused, in order of their first pauses."""
+    table = _picoseconds(together.pauses.rename({"peak": "peak_bytes"}), ["first", "paused", "longest"])
+    share = 1 / together.now if together.now else 0.0
+    table = table.with_columns(pl.col("storm") != 0, paused_share=pl.col("paused_ps") * share)
+    nic = (pl.col("role") == "host") & (pl.col("from_level") == 0)
+    named = table.cast({"link": pl.UInt32}).join(links, on="link", how="left", maintain_order="left")
+    return named.with_columns(nic=nic).select(*RUN["pauses"])
+
+
 def port_interference(labels: Sequence[JobLabel], links: pl.DataFrame, raw: pl.DataFrame) -> pl.DataFrame:
     """The same by port, where that is observed, with the class, the role and the name of each link."""
     names = pl.Series([label.name for label in labels], dtype=pl.String)

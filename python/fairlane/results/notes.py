@@ -50,9 +50,10 @@ def stops(jobs: pl.DataFrame) -> str:
 
 
 def notes(run: Run) -> Iterator[str]:
-    """Sentences about jobs that failed, new routes, and jobs that have no W, or one over too few iterations."""
+    """Sentences about jobs that failed, new routes, pauses, and jobs that have no W, or one over too few iterations."""
     yield from _failed(run)
     yield from _swept(run)
+    yield from _paused(run)
     yield from _silent(run)
     yield from _uneven_rails(run)
     failed = [] if run.failures is None else run.failures["job"].to_list()
@@ -123,6 +124,21 @@ def _swept(run: Run) -> Iterator[str]:
         yield f"{sweep_words(row)}."
     if run.sweeps.height > MOST_LINES:
         yield f"Routes were recomputed {run.sweeps.height - MOST_LINES} more times: see the table sweeps."
+
+
+def _paused(run: Run) -> Iterator[str]:
+    """A sentence if priority flow control has paused lanes: how many, which first, which longest, what was dropped."""
+    if run.pauses is None:
+        return
+    nics = run.pauses.filter("nic").height
+    first, longest = run.pauses.row(0, named=True), run.pauses.sort("paused_ps", descending=True).row(0, named=True)
+    words = f"PAUSE stopped {plural(run.pauses.height, 'lane')}"
+    words += f" ({nics} of adapters)" if nics else ""
+    words += f", first {first['link_name']} after {seconds(first['first_ps'] * PS)}"
+    words += ", by a storm" if first["storm"] else ""
+    words += f", longest {longest['link_name']}: {percent(longest['paused_share'])} of the time"
+    dropped = int(run.pauses["dropped"].sum())
+    yield f"{words}; the watchdog dropped {plural(dropped, 'packet')}." if dropped else f"{words}."
 
 
 def sweep_words(row: Mapping[str, Any]) -> str:

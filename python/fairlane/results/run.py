@@ -159,6 +159,8 @@ class Run(Results):
     """One row per job that failed, in the co-run or isolated: when, and between which hosts; if there are any."""
     sweeps: pl.DataFrame | None = None
     """One row per time that routes were recomputed after a change of the fabric; if there are any."""
+    pauses: pl.DataFrame | None = None
+    """One row per port and lane that priority flow control has paused, the first first; if there are any."""
     folder: Path | None = None
     """Its folder; None while it is only in memory."""
     source: Source | None = field(default=None, repr=False)

@@ -220,9 +220,22 @@ ON_DEMAND: Mapping[str, Schema] = {
         "hosts_cut_off": _ID,
         "cut_off": _TEXT,
     },
+    "pauses": {
+        "link": _ID,
+        "lane": _LANE,
+        "first_ps": _PS,
+        "pauses": _COUNT,
+        **_all(_PS, "paused_ps longest_ps"),
+        "paused_share": _NUMBER,
+        "peak_bytes": _ID,
+        **_all(_BOOL, "nic storm"),
+        **_all(_COUNT, "expired dropped"),
+        **_LINK,
+    },
 }
 """The tables that a run has if its scenario asks for them (see ``observe``); ``failures`` and ``sweeps`` if faults
-caused any. ``counters`` has a column for each counter and virtual channel, too."""
+caused any, ``pauses`` if priority flow control paused a lane. ``counters`` has a column for each counter and virtual
+channel, too."""
 RUN: Mapping[str, Schema] = {**ALWAYS, **ON_DEMAND}
 """All tables of a run."""
 

@@ -121,6 +121,7 @@ class Tables:
             "sweeps": lambda: (
                 _unless_empty(derive.sweeps(seen.measured.sweeps)) if seen.measured.sweeps.height else None
             ),
+            "pauses": lambda: derive.pauses(links.table, seen.measured) if seen.measured.pauses.height else None,
         }
         if (latency := seen.latency) is not None:
             makers["latency"] = lambda: derive.latency(labels, latency, self.latency_intervals)

@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from fairlane.errors import Problem
 from fairlane.inputs.problems import Problems
 from fairlane.inputs.table import Parameterised, Table, table_of_name
-from fairlane.units import Duration, Size, Written
+from fairlane.units import SIZE, Duration, Size, Written
 
 
 class Switch(Parameterised):
@@ -54,6 +54,36 @@ class PortBuffer(Table):
         return {"lanes": self.lanes} if self.lanes else {"size": self.size, "sharing": self.sharing}
 
 
+class FlowControl(Table):
+    """What keeps a sender from overrunning the input buffer at the far end of its link, on lanes that lose nothing."""
+
+    name: Literal["credits", "pfc"] = "credits"
+    """``credits``, as in InfiniBand; ``pfc``: priority flow control, as in Ethernet (IEEE 802.1Qbb)."""
+    xoff: Annotated[Size, Field(gt=0)] | None = None
+    """With ``pfc``: a buffer with more bytes sends PAUSE. Default: the buffer less the headroom of its link."""
+    xon: Size | None = None
+    """With ``pfc``: a buffer with at most so many bytes sends RESUME. Default: two full packets less than ``xoff``."""
+    response: Duration | None = None
+    """With ``pfc``: time from the end of a PAUSE at the sender until it takes effect. Default: 0."""
+    watchdog: Annotated[Duration, Field(gt=0)] | None = None
+    """With ``pfc``: a lane of a switch that has been paused for so long drops its packets until it is resumed. Default:
+    none does."""
+
+    @model_validator(mode="after")
+    def _of_pfc(self) -> Self:
+        given = next((key for key, value in self if key != "name" and value is not None), None)
+        if self.name == "credits" and given is not None:
+            raise Problems(Problem(given, "credits have no parameters; allowed: only with name = pfc", "credits"))
+        if self.xon is not None and self.xoff is not None and self.xon > self.xoff:
+            raise Problems(Problem("xon", "is above xoff", SIZE.format(self.xon), f"at most {SIZE.format(self.xoff)}"))
+        return self
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The table as the simulator takes it."""
+        return {key: value for key, value in self if value is not None}
+
+
 def _size_alone(given: Any) -> Any:
     """A size alone is that of a memory divided evenly."""
     return given if isinstance(given, dict | PortBuffer) else {"size": given}
@@ -73,6 +103,10 @@ class Network(Table):
     ) = None
     """In place of ``buffer``, the memory of each input port for all virtual lanes in use: its size, or a table with
     size and sharing, or with the size of each lane."""
+    flow_control: Annotated[
+        Written[FlowControl], BeforeValidator(table_of_name, json_schema_input_type=FlowControl | str)
+    ] = Field(default="credits", validate_default=True)
+    """What keeps senders from overrunning input buffers: ``credits``, ``pfc``, or a table with name and parameters."""
     switch_latency: Duration = 100_000
     """Time from a packet's arrival at a switch until it is in its output queue."""
     switching: Literal["cut_through", "store_and_forward"] = "cut_through"
@@ -127,10 +161,13 @@ class Network(Table):
 
     @property
     def spec(self) -> dict[str, Any]:
-        """The table as the simulator takes it; the default architecture and the default transport are not named."""
+        """The table as the simulator takes it; the default architecture, transport and flow control are not named."""
         written = {key: value for key, value in self if value is not None}
         if self.port_buffer is not None:
             written["port_buffer"] = self.port_buffer.spec
+        control: FlowControl = written.pop("flow_control")
+        if control.name != "credits":
+            written["flow_control"] = control.spec
         for key, usual in (("switch", "output_queued"), ("transport", "credits_only")):
             chosen: Switch | Transport = written.pop(key)
             if chosen.name != usual:

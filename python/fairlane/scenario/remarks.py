@@ -53,7 +53,7 @@ def network_notes(
     """Sentences about the network of a scenario that has been resolved; ``transports`` are those of its jobs."""
     network = tables["network"]
     lanes = set(tables["qos"]["sl2vl"]) or {0}
-    if not lanes <= set(tables["qos"].get("lossy") or ()):
+    if "flow_control" not in network and not lanes <= set(tables["qos"].get("lossy") or ()):
         yield from _buffers(network, fabric, len(fabric.required_virtual_lanes(max(lanes) + 1)))
     yield from _round_trips(network, fabric, transports)
 

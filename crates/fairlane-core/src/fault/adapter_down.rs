@@ -34,7 +34,7 @@ pub struct Params {
 struct AdapterDown(LinkId);
 
 /// The link that leaves the adapter.
-fn adapter(Params { host, rail }: Params, graph: &Graph) -> Result<LinkId, BuildError> {
+pub(super) fn adapter(Params { host, rail }: Params, graph: &Graph) -> Result<LinkId, BuildError> {
     let mut adapters = graph.ports(Vertex::Host(graph.host_named("fault.host", &host)?));
     let count = adapters.len();
     let allowed = || format!("0 to {}: {host} has {count}", count - 1);

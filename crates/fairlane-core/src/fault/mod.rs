@@ -11,6 +11,7 @@ mod bit_errors;
 mod degraded_link;
 mod link_down;
 mod log;
+mod pause_storm;
 mod slow_host;
 mod switch_down;
 
@@ -23,7 +24,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::BuildError;
-use crate::ids::{HostId, LinkId};
+use crate::ids::{HostId, LinkId, VirtualLane};
 use crate::table::{Constructor, Item, Kind, Named, Table};
 use crate::topology::Graph;
 use crate::units::{BitsPerSec, Picoseconds};
@@ -35,6 +36,7 @@ pub struct Condition {
     down: BTreeSet<LinkId>,
     errors: BTreeMap<LinkId, LinkErrors>,
     slow: BTreeMap<HostId, Slowness>,
+    storms: BTreeSet<(LinkId, Option<VirtualLane>)>,
 }
 
 /// Errors per bit, in units of 2^-64.
@@ -99,6 +101,17 @@ impl Condition {
     pub fn slow_down(&mut self, host: HostId, slowness: Slowness) {
         let known = self.slow.entry(host).or_insert(slowness);
         *known = slowness.max(*known);
+    }
+
+    /// The host at the end of a link pauses a virtual lane without a reason; without one, all that lose nothing.
+    pub fn pause(&mut self, link: LinkId, vl: Option<VirtualLane>) {
+        self.storms.insert((link, vl));
+    }
+
+    /// The links and virtual lanes that hosts pause without a reason.
+    #[must_use]
+    pub const fn storms(&self) -> &BTreeSet<(LinkId, Option<VirtualLane>)> {
+        &self.storms
     }
 
     /// Links that are down.
@@ -166,6 +179,7 @@ pub const TABLE: &[Entry] = &[
     bit_errors::ENTRY,
     degraded_link::ENTRY,
     link_down::ENTRY,
+    pause_storm::ENTRY,
     slow_host::ENTRY,
     switch_down::ENTRY,
 ];

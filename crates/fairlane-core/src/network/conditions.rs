@@ -56,14 +56,15 @@ impl Conditions {
     /// Those of a network at instant zero, for windows of this width.
     pub fn new(plan: &Plan, fabric: &Fabric, naming: &Naming, window: Picoseconds) -> Self {
         let Plan { graph, routing, .. } = plan;
+        let features = features(plan, fabric);
         let mut conditions = Self {
-            features: features(plan, fabric),
+            features,
             routes: Routes::new(Arc::clone(routing)),
             graph: Arc::clone(graph),
             wires: Vec::new(),
             wire_of: Indexed::of(0, 0),
             sufficient: 0,
-            overtaking: fabric.lossy != 0,
+            overtaking: features.loses,
             outages: Outages::default(),
             errors: FxHashMap::default(),
             failover: None,
@@ -201,6 +202,7 @@ fn features(plan: &Plan, fabric: &Fabric) -> Features {
     let marks = fabric.feedback.iter().flatten().any(|feedback| feedback.marking.is_some());
     let telemetry = fabric.feedback.iter().flatten().any(|feedback| feedback.telemetry);
     let lossy = fabric.lossy != 0;
+    let watchdog = plan.parameters.flow_control.pfc().is_some_and(|pfc| pfc.watchdog.is_some());
     let links = plan.graph.links();
     Features {
         paces: fabric.go_back_n || fabric.transports.iter().any(|transport| transport.paces()),
@@ -209,9 +211,10 @@ fn features(plan: &Plan, fabric: &Fabric) -> Features {
         telemetry,
         measures_queues: marks || telemetry || lossy,
         lossy,
-        loses: lossy,
+        loses: lossy || watchdog,
         errors: false,
         pool: fabric.pool.is_some(),
+        pfc: fabric.pfc != 0,
         input_queued: fabric.input_queued.is_some(),
         late: fabric.stores_packets() || links.iter().any(|link| link.bandwidth != links[0].bandwidth),
         gaps: (0..plan.graph.rails()).any(|rail| plan.graph.message_gap(rail as usize).0 > 0),

@@ -1,4 +1,5 @@
-//! Credits: free bytes in the input buffer at the far end of a link, by lane. Only this file changes them; a running port and what
+//! Credits: free bytes in the input buffer at the far end of a link, by lane. Only this file changes them, and, of lanes with
+//! priority flow control, [`pauses`](super::pauses) the bytes that are not free; a running port and what
 //! is in flight (`port/credits.rs`) take and return them.
 //!
 //! One invariant, which [`laws`](super::laws) checks: for each link and lane, credits held, credits on their way back, and

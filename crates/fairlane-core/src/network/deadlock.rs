@@ -33,10 +33,13 @@ impl Network {
             let Some(next) = self.blocker(place.0, place.1) else { break };
             place = next;
         }
+        let end = path.last().map(|&(link, _)| self.graph().link(link).to);
         let last = self.shards.iter().map(|shard| shard.last_due).max().unwrap_or(0);
-        Some(RunError::Deadlock {
-            at: shard.in_flight.calendar.opening(last + 1),
-            cycle: path.iter().map(|&(link, lane)| self.blocked(link, lane)).collect(),
+        let at = shard.in_flight.calendar.opening(last + 1);
+        let blocked = path.iter().map(|&(link, lane)| self.blocked(link, lane)).collect();
+        Some(match end {
+            Some(Vertex::Host(_)) => RunError::Storm { at, lanes: blocked },
+            _ => RunError::Deadlock { at, cycle: blocked },
         })
     }
 
@@ -90,11 +93,11 @@ mod tests {
     use super::*;
     use crate::ids::{HostId, SwitchId, VirtualLane};
     use crate::network::testing::{Senders, plan};
-    use crate::network::{Architecture, Parameters, Partition, Plan, Surroundings, Switches};
+    use crate::network::{Architecture, FlowControl, Parameters, Partition, Pfc, Plan, Surroundings, Switches};
     use crate::routing::{Hop, Routing};
     use crate::table::Table;
     use crate::topology::{self, Graph};
-    use crate::units::{Bytes, Instant};
+    use crate::units::{Bytes, Instant, Picoseconds};
 
     /// Clockwise around a ring of switches with one host each, on one channel: what can deadlock.
     struct Clockwise(Arc<Graph>);
@@ -110,25 +113,53 @@ mod tests {
 
     #[test]
     fn a_deadlock_is_reported_with_its_cycle() {
-        deadlock(Architecture::OutputQueued);
-        let given = Surroundings { full_packet: Parameters::default().largest_packet(), allocators: &Table::default() };
+        let full = Parameters::default().largest_packet();
+        deadlock(Architecture::OutputQueued, Parameters { buffer: full, ..Default::default() });
+        deadlock(Architecture::OutputQueued, paused());
+        let given = Surroundings { full_packet: full, allocators: &Table::default() };
         for queues in ["fifo", "voq"] {
             let params = json!({ "queues": queues });
-            deadlock(Table::<Switches>::default().build("input_queued", &params, given).unwrap());
+            let architecture = || Table::<Switches>::default().build("input_queued", &params, given).unwrap();
+            deadlock(architecture(), Parameters { buffer: full, ..Default::default() });
+            deadlock(architecture(), paused());
         }
     }
 
-    fn deadlock(architecture: Architecture) {
+    /// Buffers that send PAUSE above one full packet.
+    fn paused() -> Parameters {
+        let full = Parameters::default().largest_packet();
+        Parameters {
+            flow_control: FlowControl::Pfc(Pfc { xoff: Some(full), ..Default::default() }),
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn a_watchdog_breaks_the_cycle() {
+        let FlowControl::Pfc(pfc) = paused().flow_control else { unreachable!() };
+        let flow_control = FlowControl::Pfc(Pfc { watchdog: Some(Picoseconds::from_micros(50)), ..pfc });
+        let network = ring(Architecture::OutputQueued, Parameters { flow_control, ..paused() }, 1 << 17);
+        assert_eq!((network.deadlock(), network.messages_in_flight()), (None, 0));
+        let dropped: u64 = network.pauses().iter().map(|(.., counters)| counters.dropped).sum();
+        assert_eq!((dropped > 0, network.totals().packets_lost), (true, dropped));
+    }
+
+    /// The ring of four switches after every host has sent so many bytes to the host two switches on, as a job of its own.
+    fn ring(architecture: Architecture, parameters: Parameters, bytes: u64) -> Network {
         let graph = Arc::new(topology::build("torus", &json!({ "sides": [4] })).unwrap());
-        let parameters = Parameters { buffer: Parameters::default().largest_packet(), ..Default::default() };
         let routing = Arc::new(Clockwise(Arc::clone(&graph)));
         let plan = Plan { architecture, jobs: 4, parameters, ..plan(&graph, routing, 1) };
         let mut network = Network::new(&plan, Partition::new(&graph, 1));
-        // Every host sends a long message to the host two switches on, as a job of its own.
-        let senders = Senders((0..4).map(|host| Some((HostId((host + 2) % 4), Bytes(1 << 20)))).collect());
+        let senders = Senders((0..4).map(|host| Some((HostId((host + 2) % 4), Bytes(bytes)))).collect());
         (0..4).for_each(|host| network.wake(HostId(host), Instant::ZERO));
         network.run_until(Instant(u64::MAX >> 1), u64::MAX, &mut [senders]).unwrap();
         network.check_laws().unwrap();
+        network
+    }
+
+    fn deadlock(architecture: Architecture, parameters: Parameters) {
+        let network = ring(architecture, parameters, 1 << 20);
+        let graph = network.graph();
         let Some(RunError::Deadlock { cycle, .. }) = network.deadlock() else { panic!("no deadlock") };
         assert_eq!(cycle.len(), 4);
         for (at, next) in cycle.iter().zip(cycle.iter().cycle().skip(1)) {

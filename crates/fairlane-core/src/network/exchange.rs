@@ -119,7 +119,7 @@ impl Shard {
         let opening = in_flight.calendar.opening(in_flight.calendar.window());
         for (place, returned) in mail.credits.iter().enumerate() {
             prefetch_credited(config, lanes, &mail.credits, place);
-            in_flight.return_credits(config, lanes, returned, opening);
+            in_flight.return_credits::<I>(config, lanes, returned, opening);
         }
         mail.credits.clear();
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::index::{LaneIdx, PortIdx};
 use super::parameters::{Parameters, Retransmission, Switching};
 use super::partition::{Partition, Place};
+use super::pauses::Pauses;
 use super::plan::Plan;
 use super::round_trip::longest_round_trip;
 use super::switch::{Architecture, InputQueued};
@@ -14,7 +15,7 @@ use crate::ids::{HostId, JobId, LinkId, TrafficId, VirtualLane};
 use crate::observe;
 use crate::qos::arbiter::{MAX_LANES, MAX_VIRTUAL_LANES};
 use crate::routing::Routing;
-use crate::topology::Graph;
+use crate::topology::{Graph, Vertex};
 use crate::units::{Bytes, Picoseconds};
 
 /// A fabric and the policies of its devices. Bandwidths and routes may change: see
@@ -56,6 +57,8 @@ pub(super) struct Fabric {
     pub channels: bool,
     /// The lanes on which packets need no credits and are lost at full queues.
     pub lossy: u64,
+    /// The lanes with priority flow control.
+    pub pfc: u64,
     /// The virtual lane of the headers of packets that are trimmed instead, if they are.
     pub trim_vl: Option<VirtualLane>,
     /// From the loss of a packet until its retransmission, ps; at least four windows.
@@ -87,6 +90,8 @@ impl Fabric {
             Architecture::OutputQueued => None,
         };
         let lossy = plan.lossy.iter().flat_map(|vl| first_lane[usize::from(*vl)]..first_lane[usize::from(*vl) + 1]);
+        let lossy = lossy.fold(0, |set, lane| set | 1 << lane);
+        let all = u64::MAX >> (u64::BITS as usize - lanes.max(1));
         let (transports, transport_of_job) = transports(plan);
         let feedback = feedback_of(&transports, parameters.mtu);
         Self {
@@ -104,7 +109,8 @@ impl Fabric {
             channels: lanes > usize::from(*virtual_lanes),
             vl_of_lane: vls_of_lanes(&first_lane, *virtual_lanes),
             virtual_lanes: *virtual_lanes,
-            lossy: lossy.fold(0, |set, lane| set | 1 << lane),
+            lossy,
+            pfc: if parameters.flow_control.is_credits() { 0 } else { all & !lossy },
             first_lane,
             lanes,
             trim_vl: plan.trim_vl.map(VirtualLane),
@@ -211,10 +217,29 @@ impl Fabric {
         self.lossy & lane.bit() != 0
     }
 
-    /// The credits of each lane of a port at rest; a lossy lane has 2 GiB, more than the queues of a switch hold.
+    /// Whether a lane has priority flow control.
+    #[inline(always)]
+    pub const fn is_pfc(&self, lane: LaneIdx) -> bool {
+        self.pfc & lane.bit() != 0
+    }
+
+    /// The pauses of the lanes of a port; none without priority flow control.
+    pub fn pauses(&self, link: LinkId) -> impl Iterator<Item = Pauses> {
+        let (graph, full) = (&self.graph, self.parameters.largest_packet());
+        let at_switch = matches!(graph.link(link).from, Vertex::Switch(_));
+        let pfc = self.parameters.flow_control.pfc().into_iter();
+        pfc.flat_map(move |pfc| {
+            (0..).take(self.lanes).map(move |lane| {
+                let buffer = Bytes(u64::from(self.buffer_of(LaneIdx(lane))));
+                Pauses::new(pfc.thresholds(graph, link, full, buffer), pfc, at_switch)
+            })
+        })
+    }
+
+    /// The credits of each lane of a port at rest; a lane without has 2 GiB, more than the queues of a switch hold.
     pub fn lane_credits(&self) -> impl Iterator<Item = u32> {
         let lanes = (0..).take(self.lanes).map(LaneIdx);
-        lanes.map(|lane| if self.is_lossy(lane) { u32::MAX / 2 } else { self.buffer_of(lane) })
+        lanes.map(|lane| if self.is_lossy(lane) || self.is_pfc(lane) { u32::MAX / 2 } else { self.buffer_of(lane) })
     }
 
     /// Whether packets join queues only when all of them is there.

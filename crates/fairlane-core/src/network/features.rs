@@ -45,6 +45,8 @@ pub(super) struct Features {
     pub errors: bool,
     /// The lanes of a port share a part of its memory.
     pub pool: bool,
+    /// Some lanes have priority flow control.
+    pub pfc: bool,
     /// Packets wait at inputs of switches.
     pub input_queued: bool,
     /// A packet can join a queue later than its head arrives: links differ in bandwidth, or packets are stored.
@@ -71,6 +73,7 @@ impl Features {
         loses: false,
         errors: false,
         pool: false,
+        pfc: false,
         input_queued: false,
         late: false,
         gaps: false,

@@ -3,12 +3,13 @@
 use super::config::Config;
 use super::credits::CreditReturns;
 use super::features::Instance;
-use super::index::{HostIdx, MessageIdx, NoticeIdx, PacketIdx, PortIdx, Queued, SwitchIdx};
+use super::index::{HostIdx, LaneIdx, MessageIdx, NoticeIdx, PacketIdx, PortIdx, Queued, SwitchIdx};
 use super::mail::Outboxes;
 use super::nic::flows::{Flows, Tag};
 use super::nic::queue_pairs::QueuePairs;
 use super::occupancy::Occupancy;
 use super::packet::{Message, Packet, SinglePacket};
+use super::pauses::Pauses;
 use super::plan::Plan;
 use super::port::LaneMarking;
 use super::telemetry::Telemetry;
@@ -67,6 +68,8 @@ pub(super) struct InFlight {
     pub messages: Pool<Message, MessageIdx>,
     /// Credits on their way, by port.
     pub returns: Indexed<PortIdx, CreditReturns>,
+    /// By port, then lane; empty without priority flow control.
+    pub pauses: Vec<Pauses>,
     /// The earliest instant at which each NIC takes another message, ps; empty if no NIC has a gap between messages.
     pub next_offer: Indexed<PortIdx, Instant>,
     /// Hosts that defer deliveries, unless they are urgent, until they run by themselves (see [`Pause`](super::Pause)).
@@ -122,6 +125,7 @@ impl InFlight {
             messages: Pool::default(),
             queue_pairs: QueuePairs::default(),
             returns: Indexed::of(CreditReturns::default(), ports),
+            pauses: naming.links_of_ports().flat_map(|link| fabric.pauses(link)).collect(),
             next_offer: Indexed::of(Instant::ZERO, naming.gaps.len()),
             deferring: Indexed::of(false, naming.hosts()),
             flows: Indexed::of(Flows::default(), if features.paces { nics } else { 0 }),
@@ -137,6 +141,12 @@ impl InFlight {
             totals: Totals::default(),
             out: Outboxes::new(fabric.partition.shards()),
         }
+    }
+
+    /// The pauses of a port, by lane; none without priority flow control.
+    pub fn pauses_of(&self, port: PortIdx, lanes: usize) -> impl Iterator<Item = (LaneIdx, &Pauses)> {
+        let lanes = self.pauses.get(port.index() * lanes..(port.index() + 1) * lanes);
+        (0..).map(LaneIdx).zip(lanes.into_iter().flatten())
     }
 
     /// Schedules `host` to run at `at`.

@@ -35,11 +35,13 @@ impl Network {
         Ok(())
     }
 
-    /// Per lane: credits held + credits on their way + bytes in the buffer at the far end = buffer.
+    /// Per lane: credits held + credits on their way + bytes in the buffer at the far end = buffer. With priority flow control: bytes
+    /// that have been sent = bytes of which the sender knows that they have left + bytes in the buffer, at no time more than that is large.
     fn credits_balance(&self) -> Result<(), String> {
         let Fabric { lanes, pool, .. } = &self.config().fabric;
-        let credits: Vec<u32> = self.config().fabric.lane_credits().collect();
-        let mut held = vec![0; self.graph().links().len() * lanes];
+        let credits = || self.config().fabric.lane_credits().map(u64::from);
+        let mut full: Vec<u64> = self.graph().links().iter().flat_map(|_| credits()).collect();
+        let mut held = vec![0; full.len()];
         for (link, shard, port) in self.each_port() {
             let place = link.index() * lanes;
             for (sum, lane) in held[place..][..*lanes].iter_mut().zip(&shard.lanes[port.index() * lanes..]) {
@@ -51,6 +53,15 @@ impl Network {
                     return Err(format!("link {link}: {taken} bytes are taken from a pool of {pool}"));
                 }
             }
+            for (lane, pauses) in shard.in_flight.pauses_of(port, *lanes) {
+                let (sent, freed, peak) = pauses.booked();
+                full[place + lane.index()] += sent;
+                held[place + lane.index()] += freed;
+                let room = self.config().fabric.buffer_of(lane);
+                if peak > room {
+                    return Err(format!("link {link} lane {}: {peak} bytes were in a buffer of {room}", lane.0));
+                }
+            }
             for (lane, bytes) in shard.in_flight.returns[port].each() {
                 held[place + lane.index()] += bytes;
             }
@@ -59,7 +70,7 @@ impl Network {
             let place = packet.came.link().index() * lanes + packet.held.index();
             held[place] += u64::from(packet.bytes) * u64::from(buffered);
         });
-        let wrong = |(place, bytes): (usize, &u64)| *bytes != u64::from(credits[place % lanes]);
+        let wrong = |(place, bytes): (usize, &u64)| *bytes != full[place];
         match held.iter().enumerate().position(wrong) {
             None => Ok(()),
             Some(place) => Err(format!(
@@ -67,7 +78,7 @@ impl Network {
                 place / lanes,
                 place % lanes,
                 held[place],
-                credits[place % lanes]
+                full[place]
             )),
         }
     }

@@ -17,6 +17,7 @@ mod engine;
 mod exchange;
 mod fabric;
 mod features;
+mod flow_control;
 mod in_flight;
 mod index;
 mod latency;
@@ -30,6 +31,7 @@ mod occupancy;
 mod packet;
 mod parameters;
 mod partition;
+mod pauses;
 mod plan;
 mod port;
 mod prefetch;
@@ -43,14 +45,16 @@ mod totals;
 mod windows;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub use endpoint::{Endpoint, Pause};
+pub use flow_control::{FlowControl, Pfc};
 pub use nic::transport;
 pub use packet::{Delivery, Injection};
 pub use parameters::{LaneBuffers, Parameters, PortBuffer, Retransmission, Sharing, Switching, Turns};
 pub use partition::Partition;
+pub use pauses::PauseCounters;
 pub use plan::Plan;
 pub use prefetch::Prefetch;
 pub use round_trip::longest_round_trip;
@@ -58,7 +62,7 @@ pub use switch::{Architecture, Entry as SwitchEntry, InputQueued, InputQueues, S
 pub use totals::{LaneCounters, Totals};
 
 use crate::fault::{GivenUp, LinkErrors};
-use crate::ids::{HostId, LinkId};
+use crate::ids::{HostId, LinkId, VirtualLane};
 use crate::observe::{Departure, Interference};
 use crate::qos::arbiter::Arbitration;
 use crate::routing::Routing;
@@ -69,6 +73,7 @@ use credits::CreditReturns;
 use in_flight::{MOST_INBOX_SLOTS, NetworkCalendar};
 use index::PortIdx;
 use occupancy::Occupancy;
+use pauses::Pauses;
 use port::{Lane, Port};
 use shard::Shard;
 
@@ -168,6 +173,32 @@ impl Network {
         self.shards.iter_mut().for_each(|shard| shard.set_down(links, now));
     }
 
+    /// Hosts at the end of these links pause virtual lanes without a reason, or all that lose nothing; no others do.
+    pub fn set_storms(&mut self, storms: &BTreeSet<(LinkId, Option<VirtualLane>)>) {
+        let now = self.now();
+        self.shards.iter_mut().for_each(|shard| shard.set_storms(storms, now));
+    }
+
+    /// Whether a host pauses a lane without a reason.
+    #[must_use]
+    pub fn storms(&self) -> bool {
+        self.shards.iter().any(|shard| shard.in_flight.pauses.iter().any(Pauses::stormed))
+    }
+
+    /// The lanes that have been paused so far: link, lane, and what was counted, in order of links.
+    #[must_use]
+    pub fn pauses(&self) -> Vec<(LinkId, u8, PauseCounters)> {
+        let of_port = |(link, shard, port): (LinkId, &Shard, PortIdx)| {
+            let lanes =
+                shard.in_flight.pauses_of(port, self.lanes()).map(|(lane, pauses)| (lane, pauses.counters(self.now())));
+            lanes
+                .filter(|(_, counters)| counters.pauses > 0)
+                .map(|(lane, counters)| (link, lane.0, counters))
+                .collect::<Vec<_>>()
+        };
+        self.each_port().flat_map(of_port).collect()
+    }
+
     /// Gives links errors, for packets that start on them from now on. All others have none.
     pub fn set_errors(&mut self, errors: &BTreeMap<LinkId, LinkErrors>) {
         self.shards.iter_mut().for_each(|shard| shard.set_errors(errors));
@@ -232,6 +263,12 @@ impl Network {
     #[must_use]
     pub fn paces(&self) -> bool {
         self.config().conditions.features.paces
+    }
+
+    /// Whether packets can be lost, as far as is known.
+    #[must_use]
+    pub fn loses(&self) -> bool {
+        self.config().conditions.features.loses
     }
 
     /// Sums since instant zero.

@@ -85,7 +85,12 @@ impl Naming {
 
     /// The links of the ports.
     pub fn links<'a>(&'a self, graph: &'a Graph) -> impl Iterator<Item = &'a Link> {
-        self.to_nic.each().map(|(port, _)| graph.link(self.link_of(port)))
+        self.links_of_ports().map(|link| graph.link(link))
+    }
+
+    /// Their ids.
+    pub fn links_of_ports(&self) -> impl Iterator<Item = LinkId> {
+        self.to_nic.each().map(|(port, _)| self.link_of(port))
     }
 
     /// The NIC ports of a host.

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::flow_control::FlowControl;
 use super::nic::transport;
 use super::packet::PacketNumber;
 use super::switch;
@@ -111,6 +112,9 @@ pub struct Parameters {
     /// Memory of each input port for all lanes, in place of `buffer`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port_buffer: Option<PortBuffer>,
+    /// How senders are kept from overrunning input buffers.
+    #[serde(skip_serializing_if = "FlowControl::is_credits")]
+    pub flow_control: FlowControl,
     /// From a packet's arrival at a switch to its joining an output queue.
     pub switch_latency: Picoseconds,
     /// Cut-through or store-and-forward.
@@ -142,6 +146,7 @@ impl Default for Parameters {
             header: Bytes(26),
             buffer: Bytes(65536),
             port_buffer: None,
+            flow_control: FlowControl::default(),
             switch_latency: Picoseconds::from_nanos(100),
             switching: Switching::CutThrough,
             switch: switch::default(),

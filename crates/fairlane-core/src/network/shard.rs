@@ -3,7 +3,7 @@
 //! Hosts, switches and ports have numbers of their own in a shard: 0, 1, 2 ... in order of their ids. With one shard these are
 //! the ids. What leaves a shard goes to its [`Outboxes`](super::mail::Outboxes).
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::config::Config;
@@ -13,10 +13,10 @@ use super::observation::Observation;
 use super::packet::{Delivery, Injection};
 use super::partition::Partition;
 use super::plan::Plan;
-use super::port::{Arrival, DOWN, Lane, Port};
+use super::port::{Arrival, DOWN, Lane, Port, each_lane};
 use super::switch::Crossbars;
 use crate::fault::LinkErrors;
-use crate::ids::LinkId;
+use crate::ids::{LinkId, VirtualLane};
 use crate::kernel::{Indexed, Mask};
 use crate::qos::arbiter::Arbitration;
 use crate::topology::Graph;
@@ -121,6 +121,27 @@ impl Shard {
                 port.unusual = if down { port.unusual | DOWN } else { port.unusual & !DOWN };
                 if port.waiting != 0 {
                     self.in_flight.wake_port(place.index(), now);
+                }
+            }
+        }
+    }
+
+    /// See [`Network::set_storms`](super::Network::set_storms); it is `now`.
+    pub fn set_storms(&mut self, storms: &BTreeSet<(LinkId, Option<VirtualLane>)>, now: Instant) {
+        let Self { config: Config { fabric, naming, .. }, in_flight, ports, .. } = self;
+        if in_flight.pauses.is_empty() {
+            return;
+        }
+        for (port, state) in ports.each() {
+            let link = naming.link_of(port);
+            for lane in each_lane(fabric.pfc) {
+                let storm = [None, Some(fabric.vl_of(lane))].into_iter().any(|vl| storms.contains(&(link, vl)));
+                let pauses = &mut in_flight.pauses[port.index() * fabric.lanes + lane.index()];
+                if storm != pauses.stormed() {
+                    pauses.set_storm(storm, now);
+                    if state.waiting != 0 {
+                        in_flight.wake_port(port, now);
+                    }
                 }
             }
         }

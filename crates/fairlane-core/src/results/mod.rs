@@ -7,6 +7,7 @@ mod classes;
 mod digest;
 mod faults;
 mod latency;
+mod pauses;
 mod ports;
 mod ranks;
 mod record;
@@ -89,6 +90,7 @@ pub const TABLES: &[ResultTable] = &[
     table("operations", record::operations, "what the ranks of the recorded jobs did, one operation after another"),
     table("request_ends", record::request_ends, "the requests that these operations ended"),
     table("communicators", record::communicators, "the communicators that they named"),
+    table("pauses", pauses::pauses, "lanes that priority flow control has paused, the first first"),
     table("sweeps", faults::sweeps, "when routes were computed anew, and for what"),
     table("failures", faults::failures, "jobs that have failed because packets were lost for good"),
     table("totals", totals::totals, "what the network has carried, in one row"),

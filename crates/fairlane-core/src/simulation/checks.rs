@@ -9,7 +9,7 @@ use crate::ids::{HostId, JobId, Rank, ServiceLevel, SwitchId};
 use crate::mpi::collective::nccl::Setup;
 use crate::mpi::{JobSetup, RailPolicy};
 use crate::network::transport::{Surroundings, Transport, Transports};
-use crate::network::{self, Retransmission};
+use crate::network::{self, LaneBuffers, Pfc, Retransmission};
 use crate::observe::RecordOf;
 use crate::program::Program;
 use crate::qos::arbiter::MAX_LANES;
@@ -118,6 +118,45 @@ pub(super) fn lossy(
         }
     }
     Ok(())
+}
+
+/// The virtual lanes with priority flow control.
+pub(super) fn paused(spec: &Spec, virtual_lanes: u8) -> Vec<u8> {
+    let pfc = !spec.network.flow_control.is_credits();
+    (0..virtual_lanes).filter(|vl| pfc && !spec.qos.lossy.contains(vl)).collect()
+}
+
+/// Checks priority flow control: how many lanes can be paused, and that their buffers have room for what comes before a PAUSE takes
+/// effect. `lanes`: virtual lane and virtual channel of each.
+pub(super) fn flow_control(
+    spec: &Spec,
+    graph: &Graph,
+    lanes: &[(u8, u8)],
+    buffers: LaneBuffers,
+    input_queued: bool,
+) -> Result<(), BuildError> {
+    let Some(pfc) = spec.network.flow_control.pfc() else { return Ok(()) };
+    let paused: Vec<usize> = (0..lanes.len()).filter(|lane| !spec.qos.lossy.contains(&lanes[*lane].0)).collect();
+    if paused.len() > Pfc::MOST_LANES {
+        let allowed = format!(
+            "at most {} lanes (pairs of virtual lane and virtual channel) that are not lossy: {} are in use",
+            Pfc::MOST_LANES,
+            paused.len()
+        );
+        return Err(BuildError::value("network.flow_control", "pfc", allowed));
+    }
+    if buffers.pool.is_some() {
+        let allowed = "lanes with a buffer of their own: not with network.port_buffer.sharing = dynamic";
+        return Err(BuildError::value("network.flow_control", "pfc", allowed));
+    }
+    if let (Some(watchdog), Some(allowed)) = (pfc.watchdog, cannot_lose(input_queued)) {
+        return Err(BuildError::value("network.flow_control.watchdog", watchdog, allowed));
+    }
+    let memory = spec.network.port_buffer.as_ref();
+    let key = memory.map_or("network.buffer", |memory| memory.total().0);
+    let own = |lane: &usize| memory.and_then(|memory| memory.of_lane(u8::try_from(*lane).unwrap_or(u8::MAX)));
+    let sizes: Vec<Bytes> = paused.iter().map(|lane| own(lane).unwrap_or(buffers.lane)).collect();
+    pfc.check(graph, &spec.network, (key, &sizes))
 }
 
 /// Builds the transport that stands at `path`, and checks that the fabric can give what it needs.

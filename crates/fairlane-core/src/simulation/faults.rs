@@ -40,6 +40,8 @@ pub(super) struct Limits {
     pub losses: Option<&'static str>,
     /// A full packet.
     pub packet: Bytes,
+    /// The virtual lanes that can be paused.
+    pub paused: Vec<u8>,
 }
 
 /// How the fabric is routed.
@@ -103,6 +105,22 @@ impl Schedule {
                 format!("so low that 1% of full packets ({packet} bytes with network.mtu) or more have no error");
             return Err(BuildError::value(format!("{place}.rate"), &spec.fault.params["rate"], allowed));
         }
+        let paused = &self.limits.paused;
+        if let Some((_, vl)) = alone.storms().first()
+            && !vl.map_or(!paused.is_empty(), |vl| paused.contains(&vl.0))
+        {
+            return Err(match vl.filter(|_| !paused.is_empty()) {
+                Some(vl) => {
+                    let lanes: Vec<String> = paused.iter().map(u8::to_string).collect();
+                    let allowed = format!("a virtual lane in use that is not lossy: {}", lanes.join(", "));
+                    BuildError::value(format!("{place}.vl"), vl.0, allowed)
+                }
+                None => {
+                    let allowed = "only with network.flow_control = pfc, and lanes that are not lossy";
+                    BuildError::value(place, &spec.fault.name, allowed)
+                }
+            });
+        }
         self.changes.insert(at);
         self.changes.extend(until);
         self.faults.push(Scheduled { at, until, fault });
@@ -162,6 +180,9 @@ impl Schedule {
         }
         if before.slow() != after.slow() {
             mpi.slow_down(&after.slow().iter().map(|(host, slowness)| (*host, slowness.0)).collect());
+        }
+        if before.storms() != after.storms() {
+            network.set_storms(after.storms());
         }
         let changed = before.down().symmetric_difference(after.down());
         let changed: BTreeMap<LinkId, bool> = changed.map(|link| (*link, after.down().contains(link))).collect();

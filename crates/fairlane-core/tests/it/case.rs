@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fairlane_core::fault::FaultSpec;
 use fairlane_core::ids::{HostId, LinkId, Rank, SwitchId};
 use fairlane_core::mpi::{self, RailPolicy};
-use fairlane_core::network::{self, PortBuffer, Retransmission, Sharing, Switching};
+use fairlane_core::network::{self, FlowControl, Pfc, PortBuffer, Retransmission, Sharing, Switching};
 use fairlane_core::program::script::{Line, Script};
 use fairlane_core::program::{COMM_WORLD, Collective, CollectiveKind, Comm, Op, P2p, Program, SendMode, Volume};
 use fairlane_core::registry::Registry;
@@ -38,9 +38,12 @@ impl RandomFault {
 }
 
 /// The kinds of faults.
-const FAULTS: [&str; 6] = ["degraded_link", "bit_errors", "slow_host", "link_down", "switch_down", "adapter_down"];
+const FAULTS: [&str; 7] =
+    ["degraded_link", "bit_errors", "slow_host", "pause_storm", "link_down", "switch_down", "adapter_down"];
 /// The first by which packets are always lost.
-const LOSING: usize = 3;
+const LOSING: usize = 4;
+/// The one that needs priority flow control.
+const STORM: usize = 3;
 
 /// A random simulation: two jobs on a fabric of twelve hosts, some of which they share.
 #[derive(Clone, Debug)]
@@ -71,6 +74,8 @@ pub(super) struct Case {
     pub lossy: bool,
     /// Flows go back N, if the routing keeps their packets on one path.
     pub go_back_n: bool,
+    /// Priority flow control, and its watchdog.
+    pub pauses: [bool; 2],
     /// The transports of the two jobs; see [`Case::transport`].
     pub transports: [usize; 2],
 }
@@ -132,7 +137,7 @@ const TREE: usize = 1;
 pub(super) fn case() -> impl Strategy<Value = Case> {
     controlled().prop_map(|mut case| {
         case.faults.retain(|fault| !fault.loses());
-        Case { lossy: false, transports: [TRANSPORTS.len(); 2], ..case }
+        Case { lossy: false, pauses: [case.pauses[0], false], transports: [TRANSPORTS.len(); 2], ..case }
     })
 }
 
@@ -151,13 +156,14 @@ pub(super) fn controlled() -> impl Strategy<Value = Case> {
     let fault = (0..FAULTS.len(), any::<u32>(), 0..30_000_000_u64, proptest::option::of(1..30_000_000_u64), 1..4_u8);
     let fault = fault.prop_map(|(kind, place, at, lasts, severity)| {
         // Links come back, so that every job can finish.
-        let lasts = if kind < LOSING { lasts } else { Some(lasts.unwrap_or(20_000_000)) };
+        let lasts = if kind < STORM { lasts } else { Some(lasts.unwrap_or(20_000_000)) };
         RandomFault { kind, place, at, lasts, severity }
     });
     let faults = proptest::collection::vec(fault, 0..4);
     let losses = (proptest::bool::weighted(0.25), proptest::bool::weighted(0.4));
     let flags = (any::<bool>(), proptest::bool::weighted(0.8), switch, sharing, losses);
-    (hosts, messages, network, 0..3000_u64, flags, 0..CollectiveKind::ALL.len(), rails, faults, transports).prop_map(
+    let flow = (transports, proptest::array::uniform2(proptest::bool::weighted(0.4)));
+    (hosts, messages, network, 0..3000_u64, flags, 0..CollectiveKind::ALL.len(), rails, faults, flow).prop_map(
         |(
             hosts,
             messages,
@@ -167,7 +173,7 @@ pub(super) fn controlled() -> impl Strategy<Value = Case> {
             collective,
             rails,
             faults,
-            transports,
+            (transports, pauses),
         )| {
             Case {
                 hosts,
@@ -188,6 +194,7 @@ pub(super) fn controlled() -> impl Strategy<Value = Case> {
                 faults,
                 lossy,
                 go_back_n,
+                pauses,
                 transports,
             }
         },
@@ -298,8 +305,9 @@ impl Case {
             fabric: self.fabric(),
             network: network::Parameters {
                 mtu: Bytes(self.mtu),
-                buffer: Bytes(self.buffer),
-                port_buffer: self.sharing.map(|sharing| PortBuffer {
+                buffer: Bytes(self.buffer + self.headroom()),
+                flow_control: self.flow_control(),
+                port_buffer: self.sharing.filter(|_| !self.has_pauses()).map(|sharing| PortBuffer {
                     size: Bytes(self.memory()),
                     sharing,
                     ..Default::default()
@@ -337,6 +345,7 @@ impl Case {
 
     /// The same case, whose faults do not end.
     pub fn with_lasting_faults(mut self) -> Self {
+        self.faults.retain(|fault| fault.kind != STORM);
         self.faults.iter_mut().for_each(|fault| fault.lasts = None);
         self
     }
@@ -344,7 +353,7 @@ impl Case {
     /// Whether a packet may be lost.
     pub fn may_lose_packets(&self) -> bool {
         let output_queued = SWITCHES[self.switch].0 == "output_queued";
-        self.has_lossy_lanes() || output_queued && self.faults.iter().any(RandomFault::loses)
+        self.has_lossy_lanes() || self.has_watchdog() || output_queued && self.faults.iter().any(RandomFault::loses)
     }
 
     fn goes_back(&self) -> bool {
@@ -355,6 +364,26 @@ impl Case {
     fn has_lossy_lanes(&self) -> bool {
         let fits = SWITCHES[self.switch].0 == "output_queued" && self.sharing != Some(Sharing::Dynamic);
         self.lossy && self.lanes > 1 && fits && FABRICS[self.fabric].2 != "per_lane"
+    }
+
+    /// PAUSE has eight priorities, of which each pair of virtual lane and virtual channel takes one.
+    pub fn has_pauses(&self) -> bool {
+        self.pauses[0] && self.port_lanes() <= 8
+    }
+
+    fn has_watchdog(&self) -> bool {
+        self.has_pauses() && self.pauses[1] && SWITCHES[self.switch].0 == "output_queued"
+    }
+
+    fn flow_control(&self) -> FlowControl {
+        let watchdog = self.has_watchdog().then_some(Picoseconds(9_000_000));
+        let response = Picoseconds(self.eager * 10);
+        let pfc = Pfc {
+            watchdog,
+            response: if self.kinds_differ { Picoseconds::ZERO } else { response },
+            ..Default::default()
+        };
+        if self.has_pauses() { FlowControl::Pfc(pfc) } else { FlowControl::Credits }
     }
 
     /// That of the table, if it fits the switches: those with queues at their inputs do not mark packets.
@@ -376,6 +405,7 @@ impl Case {
                 "bit_errors" => {
                     json!({ "link": link, "rate": 10_f64.powi(-i32::from(severity) - 3), "retry": severity != 2 })
                 }
+                "pause_storm" => json!({ "host": host }),
                 "slow_host" => json!({ "host": host, "factor": 1.5 * f64::from(severity) }),
                 "link_down" => json!({ "link": link }),
                 "switch_down" => json!({ "switch": graph.switch_name(SwitchId(number(place, switches))) }),
@@ -388,20 +418,34 @@ impl Case {
             }
         };
         let output_queued = SWITCHES[self.switch].0 == "output_queued";
-        self.faults.iter().filter(|fault| output_queued || !fault.loses()).map(of_fault).collect()
+        let fits =
+            |fault: &&RandomFault| (output_queued || !fault.loses()) && (self.has_pauses() || fault.kind != STORM);
+        self.faults.iter().filter(fits).map(of_fault).collect()
     }
 
     /// Memory of a port: a packet for each lane, and what `buffer` has beyond one.
     fn memory(&self) -> u64 {
+        let full = self.mtu + 26;
+        self.port_lanes() * full + (self.buffer - full)
+    }
+
+    /// Pairs of virtual lane and virtual channel.
+    fn port_lanes(&self) -> u64 {
         let (topology, params, routing, routing_params) = FABRICS[self.fabric];
         let read = |text: &str| -> Value { serde_json::from_str(text).unwrap() };
         let mut params = read(params);
         params["bandwidth"] = json!(1);
         let graph = Arc::new(topology::build(topology, &params).unwrap());
         let routing = routing::build(routing, &read(routing_params), &graph).unwrap();
-        let lanes = required_virtual_lanes(&*routing, self.lanes).len() as u64;
-        let full = self.mtu + 26;
-        lanes * full + (self.buffer - full)
+        required_virtual_lanes(&*routing, self.lanes).len() as u64
+    }
+
+    /// The headroom of the longest or fastest link.
+    fn headroom(&self) -> u64 {
+        let FlowControl::Pfc(pfc) = self.flow_control() else { return 0 };
+        let graph = self.fabric().build(&Registry::default()).unwrap();
+        let links = (0..u32::try_from(graph.links().len()).unwrap()).map(LinkId);
+        links.map(|link| pfc.headroom(&graph, link, Bytes(self.mtu + 26)).0).max().unwrap_or(0)
     }
 
     /// Whether the adapters of a host are at ports of one fabric, where others would be hosts.
@@ -452,6 +496,7 @@ pub(super) fn sparse() -> Case {
         faults: Vec::new(),
         lossy: false,
         go_back_n: false,
+        pauses: [false; 2],
         transports: [TRANSPORTS.len(); 2],
     }
 }

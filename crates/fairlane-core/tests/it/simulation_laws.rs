@@ -21,7 +21,8 @@ pub(super) const FAR: Instant = Instant(u64::MAX >> 1);
 pub(super) fn measured(simulation: &Simulation) -> String {
     let network = simulation.network();
     let entering = TABLES.iter().filter(|table| table.in_digest).map(|table| table.name);
-    let tables = entering.chain(["job_marks", "latency", "latency_histogram"]).map(|name| simulation.table(name));
+    let tables =
+        entering.chain(["job_marks", "latency", "latency_histogram", "pauses"]).map(|name| simulation.table(name));
     let tables: Vec<_> = tables.collect::<Result<_, _>>().unwrap();
     let departures: Vec<_> = network.departures().iter().map(|d| (d.time, d.link, d.lane, d.job, d.bytes)).collect();
     format!("{tables:?} {departures:?} {:?} {}", network.totals(), simulation.digest())

@@ -13,14 +13,17 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     /// none, the port is stalled.
     #[inline]
     pub(super) fn arbitrate(&mut self, now: Instant) -> Option<(LaneIdx, Queued)> {
-        let mut ready = self.ready();
+        if self.config.has::<I>().pfc && !self.down() {
+            self.absorb_credits(now);
+        }
+        let mut ready = self.ready(now);
         if ready != self.port.waiting || self.port.unusual != 0 {
             if self.down() {
                 // Nothing waits for credits here any more.
                 ready = self.port.waiting;
                 self.settle_stall();
             } else if self.absorb_credits(now) {
-                ready = self.ready();
+                ready = self.ready(now);
             }
         }
         if KIND != kind::NIC && self.config.has::<I>().marks {
@@ -66,6 +69,8 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     pub(in crate::network) fn start(&mut self, lane: LaneIdx, packet: PacketIdx, now: Instant) {
         if self.down() {
             self.lose_started(lane, packet, now);
+        } else if self.config.has::<I>().pfc && self.expired(lane, now) {
+            self.drop_paused(lane, packet, now);
         } else {
             if KIND != kind::NIC && self.config.has::<I>().telemetry {
                 self.write_telemetry(packet, now);
@@ -74,10 +79,13 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         }
     }
 
-    /// The lanes whose first packet has enough credits.
+    /// The lanes whose first packet has enough credits, and is not paused.
     #[inline]
-    fn ready(&self) -> u64 {
+    fn ready(&self, now: Instant) -> u64 {
         let (mut ready, mut waiting) = (0, self.port.waiting);
+        if self.config.has::<I>().pfc {
+            waiting &= !self.paused(now);
+        }
         let taken = self.pool_taken();
         while waiting != 0 {
             let lane = LaneIdx::first_of(waiting);

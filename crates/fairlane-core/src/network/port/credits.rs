@@ -1,22 +1,26 @@
 //! Credits of a port that runs: taken when a packet starts, returned when it has left the buffer at the far end.
 
 use super::{ActivePort, Lane, UNCHARGED, each_lane, kind};
-use crate::ids::LinkId;
+use crate::ids::{LinkId, TrafficId};
 use crate::network::config::Config;
 use crate::network::credits::CreditReturn;
 use crate::network::fabric::Fabric;
 use crate::network::features::Instance;
 use crate::network::in_flight::InFlight;
-use crate::network::index::{LaneIdx, PortIdx};
+use crate::network::index::{LaneIdx, PacketIdx, PortIdx};
 use crate::network::mail::Returned;
 use crate::network::partition::Place;
 use crate::units::Instant;
 
 impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
-    /// A packet starts on the link: takes its credits.
+    /// A packet starts on the link, where its head arrives at `arrival`: takes its credits.
     #[inline(always)]
-    pub fn take_credits(&mut self, lane: LaneIdx, bytes: u32) {
-        self.lanes[self.base + lane.index()].credits.take(bytes);
+    pub fn take_credits(&mut self, lane: LaneIdx, bytes: u32, arrival: Instant) {
+        if self.config.has::<I>().pfc && self.config.fabric.is_pfc(lane) {
+            self.in_flight.pauses[self.base + lane.index()].send(arrival, bytes);
+        } else {
+            self.lanes[self.base + lane.index()].credits.take(bytes);
+        }
         if self.config.fabric.adaptive {
             if KIND == kind::NIC {
                 self.in_flight.occupancy.inject(self.number, lane, bytes);
@@ -47,7 +51,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     /// Returns credits to a port of this shard.
     #[inline(always)]
     pub fn return_credits(&mut self, returned: &Returned) {
-        self.in_flight.return_credits(self.config, self.lanes, returned, self.opening);
+        self.in_flight.return_credits::<I>(self.config, self.lanes, returned, self.opening);
     }
 
     /// Returns credits to the port of the link that a packet came over, given the link and the place of its port, which
@@ -63,8 +67,45 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         self.return_credits(&returned);
     }
 
+    /// Takes account of pauses up to `now`. Returns the traffic that is charged for an uncharged stall that one of them has ended: that of
+    /// the packet whose departure was the reason; without one, that which the link carried last.
+    #[cold]
+    fn advance_pauses(&mut self, now: Instant) -> Option<TrafficId> {
+        let uncharged = self.in_flight.returns[self.number].uncharged;
+        let pauses = &mut self.in_flight.pauses[self.base..];
+        let resumed = each_lane(self.config.fabric.pfc).filter_map(|lane| {
+            let (time, traffic) = pauses[lane.index()].advance(now)?;
+            (uncharged & lane.bit() != 0).then_some((time, lane, traffic))
+        });
+        let (.., traffic) = resumed.min_by_key(|(time, lane, _)| (*time, *lane))?;
+        Some(traffic.unwrap_or(self.port.traffic))
+    }
+
+    /// The lanes that are paused at `now`, and whose watchdog drops nothing.
+    #[cold]
+    pub(super) fn paused(&self, now: Instant) -> u64 {
+        let pauses = &self.in_flight.pauses[self.base..];
+        let paused = |lane: &LaneIdx| pauses[lane.index()].paused() && !pauses[lane.index()].expired(now);
+        each_lane(self.config.fabric.pfc).filter(paused).fold(0, |set, lane| set | lane.bit())
+    }
+
+    /// Whether the watchdog drops the packets of a lane at `now`.
+    #[cold]
+    pub(super) fn expired(&self, lane: LaneIdx, now: Instant) -> bool {
+        self.config.fabric.is_pfc(lane) && self.in_flight.pauses[self.base + lane.index()].expired(now)
+    }
+
+    /// The watchdog drops a packet that has been taken from the queue of a lane.
+    #[cold]
+    pub(super) fn drop_paused(&mut self, lane: LaneIdx, packet: PacketIdx, now: Instant) {
+        self.in_flight.pauses[self.base + lane.index()].drop_packet();
+        self.settle_stall();
+        self.lose_started(lane, packet, now);
+    }
+
     /// Absorbs the credits that have arrived by `now`. Returns whether there were any.
     pub fn absorb_credits(&mut self, now: Instant) -> bool {
+        let resumed = if self.config.has::<I>().pfc { self.advance_pauses(now) } else { None };
         let lanes = &mut self.lanes[self.base..][..self.config.fabric.lanes];
         let mut arrived = false;
         for lane in each_lane(self.port.waiting) {
@@ -74,6 +115,8 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         if I::COUNTERS
             && let Some(traffic) = if self.config.has::<I>().pool {
                 returns.first_useful(now, returns.uncharged, pooled(lanes, &self.config.fabric).collect())
+            } else if self.config.has::<I>().pfc {
+                resumed
             } else {
                 returns.first_by(now, returns.uncharged)
             }
@@ -88,14 +131,36 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
 }
 
 impl InFlight {
+    /// When one of the lanes of a port that is stalled, of which these wait, may send next, as far as is known.
+    #[inline(always)]
+    pub fn next_ready<I: Instance>(&self, config: &Config, port: PortIdx, waiting: u64) -> Option<Instant> {
+        if config.has::<I>().pfc {
+            let pauses = &self.pauses[port.index() * config.fabric.lanes..];
+            each_lane(waiting).filter_map(|lane| pauses[lane.index()].next()).min()
+        } else {
+            self.returns[port].next(config.awaited::<I>(waiting))
+        }
+    }
+
     /// Returns credits to a port of this shard. They arrive one link latency after the buffer is freed. Called in the window
     /// that opened at `opening`, or when mail is accepted at its end; they arrive after it, so no decision in it depends on
     /// them.
     #[inline(always)]
-    pub fn return_credits(&mut self, config: &Config, lanes: &mut [Lane], returned: &Returned, opening: Instant) {
+    pub fn return_credits<I: Instance>(
+        &mut self,
+        config: &Config,
+        lanes: &mut [Lane],
+        returned: &Returned,
+        opening: Instant,
+    ) {
         let &Returned { port, lane, traffic, bytes, freed } = returned;
         let credits = &mut lanes[port.index() * config.fabric.lanes + lane.index()].credits;
-        if !credits.return_pending(bytes, freed + config.fabric.longest, opening, config.conditions.sufficient) {
+        if config.has::<I>().pfc && config.fabric.is_pfc(lane) {
+            let known = self.pauses[port.index() * config.fabric.lanes + lane.index()].free(freed, bytes, traffic);
+            if self.returns[port].wakes {
+                self.wake_port(port, known);
+            }
+        } else if !credits.return_pending(bytes, freed + config.fabric.longest, opening, config.conditions.sufficient) {
             let lanes = &mut lanes[port.index() * config.fabric.lanes..];
             let credit = CreditReturn { time: freed + config.conditions.latency(port), bytes, traffic, lane };
             return_exactly(self, lanes, port, credit, opening);

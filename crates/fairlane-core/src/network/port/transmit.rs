@@ -56,7 +56,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         self.port.busy_until = done;
         self.port.traffic = traffic;
         self.in_flight.totals.packet_hops += 1;
-        self.take_credits(lane, bytes);
+        self.take_credits(lane, bytes, start + wire.latency);
         let taken = done - now;
         let sent = Transmission { packet: index, time: now, bytes, traffic, wire_time: taken, waited: now - joined };
         self.observation.transmitted::<I>(self.number, self.port, &mut self.lanes[self.base + lane.index()], &sent);

@@ -14,8 +14,9 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         let entry = self.entry(*first);
         let now = entry.time.max(self.port.busy_until);
         // A port that is stalled has been free since before.
+        let has = self.config.has::<I>();
         let decides = self.port.waiting != 0 && self.port.busy_until < until;
-        if decides || entry.next.is_some() || self.paces() || self.config.has::<I>().loses {
+        if decides || entry.next.is_some() || self.paces() || has.loses || has.pfc {
             return false;
         }
         if now >= until {
@@ -52,8 +53,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         }
         if !self.port.stalled {
             self.in_flight.wake_port(self.number, self.port.busy_until);
-        } else if let Some(time) = self.in_flight.returns[self.number].next(self.config.awaited::<I>(self.port.waiting))
-        {
+        } else if let Some(time) = self.in_flight.next_ready::<I>(self.config, self.number, self.port.waiting) {
             self.in_flight.wake_port(self.number, time);
         }
     }
@@ -132,8 +132,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     }
 
     pub(super) fn next_credit(&self) -> Instant {
-        let lanes = self.config.awaited::<I>(self.port.waiting);
-        self.in_flight.returns[self.number].next(lanes).unwrap_or(Instant::MAX)
+        self.in_flight.next_ready::<I>(self.config, self.number, self.port.waiting).unwrap_or(Instant::MAX)
     }
 
     /// The link has been idle up to `now` although packets wait.

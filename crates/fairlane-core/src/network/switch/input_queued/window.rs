@@ -35,7 +35,7 @@ impl Shard {
             let state = &self.ports[port];
             let crossbar = &mut crossbars.each[switch];
             if state.stalled
-                && let Some(time) = self.in_flight.returns[port].next(self.config.awaited::<I>(state.waiting))
+                && let Some(time) = self.in_flight.next_ready::<I>(&self.config, port, state.waiting)
             {
                 crossbar.schedule(time, Event::Credit { output: crossbar.output_at(port) });
                 switches.push(switch);
@@ -125,13 +125,14 @@ impl<I: Instance> ActiveSwitch<'_, I> {
         let mut port = self.port(output);
         let Some(sent) = port.decide(now) else { return };
         let (number, busy_until) = (port.number, port.port.busy_until);
-        let awaited = port.config.awaited::<I>(port.port.waiting);
+        let waiting = port.port.waiting;
         match sent {
             Some((lane, QueueEntry { bytes, traffic, .. })) => {
                 self.crossbar.schedule(busy_until, Event::Left { output, lane, bytes, traffic });
             }
             None => {
-                if let Some(time) = self.shard.in_flight.returns[number].next(awaited) {
+                let Shard { config, in_flight, .. } = &*self.shard;
+                if let Some(time) = in_flight.next_ready::<I>(config, number, waiting) {
                     self.crossbar.schedule(time, Event::Credit { output });
                 }
             }
