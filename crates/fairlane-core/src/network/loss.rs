@@ -1,10 +1,12 @@
-//! Packets that are lost: at a link that is down, or at a full queue of a lossy lane.
+//! Packets that are lost: at a link that is down, at a full queue of a lossy lane, or by errors on a link without retry.
 //!
 //! The source NIC retransmits a lost packet `retransmission_timeout` after the loss, and a trimmed packet when the receiver's
 //! notice of its header arrives. The retransmission takes the routes that apply at that time. After `retry_count`
 //! retransmissions, the next loss is final when its timeout has passed: the job fails, as a job on a reliable connection of
 //! `InfiniBand` does (Architecture Specification, volume 1, section 9.7, "Reliable service"). Receivers accept packets out of
-//! order, and only lost and trimmed packets are retransmitted: the timers of other packets never expire.
+//! order, and only lost and trimmed packets are retransmitted: the timers of other packets never expire. With
+//! [`Retransmission::GoBackN`](super::Retransmission::GoBackN) a lost packet waits for its flow to go back, see
+//! [`go_back_n`](super::nic::go_back_n).
 //!
 //! A packet that is given up is handed to its host all the same, so that no record of its message stays behind. It arrives after
 //! its job has been stopped, and is ignored. A notice that is given up is processed as if it had come.

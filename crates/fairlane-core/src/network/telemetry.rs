@@ -71,7 +71,8 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     #[cold]
     pub(super) fn write_telemetry(&mut self, packet: PacketIdx, now: Instant) {
         let InFlight { packets, tags, telemetry, marking, .. } = &mut *self.in_flight;
-        let (bytes, job) = (packets[packet].bytes, self.config.fabric.job_of(packets[packet].traffic));
+        let bytes = packets[packet].bytes;
+        let job = self.config.fabric.job_of(packets[packet].traffic);
         let sent = telemetry.sent[self.number];
         telemetry.sent[self.number] = sent + u64::from(bytes);
         let asked = self.config.fabric.feedback_of(job).is_some_and(|feedback| feedback.telemetry);

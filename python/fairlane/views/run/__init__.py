@@ -19,7 +19,7 @@ from fairlane.views.run import (
     usage,
 )
 from fairlane.views.run.series import Series
-from fairlane.wording import plural, seconds
+from fairlane.wording import data_size, plural, seconds
 
 __all__ = ["view"]
 
@@ -87,6 +87,10 @@ def _remarks(run: Run) -> Iterator[str]:
     if marked or sent:
         notices = f"{plural(sent, 'acknowledgement or CNP', 'acknowledgements and CNPs')} sent"
         yield f"Congestion control: {plural(marked, 'packet')} marked by switches, {notices}."
+    if discarded := totals.get("packets_discarded", 0):
+        repeated = data_size(totals["bytes_retransmitted"])
+        lost = plural(totals["packets_lost"], "packet")
+        yield f"Go-back-N: {lost} lost, {discarded:,} after them discarded, {repeated} of payload sent again."
     yield from run.meta.notes
 
 

@@ -10,7 +10,7 @@
 //!
 //! A packet is one record, and its copies are never in the network at the same time: it can be sent again when the record of its loss, or
 //! of its arrival after the gap, has come back to the sender, two windows later. The packets before it, which take at least a round trip,
-//! are sent in the meantime. There are no acknowledgements but those of transports, and a sender has no limit of its own on packets in
+//! are sent in the meantime. A flow keeps its adapters when they fail. There are no acknowledgements but those of transports, and a sender has no limit of its own on packets in
 //! flight.
 
 use std::collections::{BTreeMap, BTreeSet};

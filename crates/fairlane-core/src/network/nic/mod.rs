@@ -1,7 +1,7 @@
 //! NICs: messages become packets, and packets become deliveries.
 
 pub(super) mod flows;
-mod go_back_n;
+pub(super) mod go_back_n;
 mod inject;
 mod notices;
 mod pacing;

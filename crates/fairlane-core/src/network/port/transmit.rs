@@ -9,9 +9,10 @@ use crate::network::index::{LaneIdx, PacketIdx, PortIdx};
 use crate::network::mail::Returned;
 use crate::network::naming::NO_SWITCH;
 use crate::network::observation::Transmission;
+use crate::network::packet::Packet;
 use crate::rng::draw;
 use crate::routing::{Hop, Step};
-use crate::units::{Bytes, Instant};
+use crate::units::{Bytes, Instant, Picoseconds};
 
 impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     /// A packet that is in no queue, and that the arbiter has granted, starts on the link.
@@ -46,12 +47,8 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         } else {
             wire.bandwidth.serialization(Bytes(u64::from(bytes)))
         };
-        let (mut start, mut lost) = (now, false);
-        if config.has::<I>().errors {
-            let errors = self.errors(bytes, now);
-            lost = errors.is_none();
-            start = now + errors.unwrap_or(0) * (wire_time + 2 * config.conditions.latency(self.number));
-        }
+        let repeated = self.repetitions(bytes, wire_time, now);
+        let start = now + repeated.unwrap_or(Picoseconds::ZERO);
         let done = start + wire_time;
         self.port.busy_until = done;
         self.port.traffic = traffic;
@@ -78,10 +75,8 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
                 Returned { port: PortIdx::NONE, lane: held, traffic, bytes, freed: done },
             );
         }
-        if lost {
-            let time = done + wire.latency;
-            self.return_credits(&Returned { port: self.number, lane, traffic, bytes, freed: time });
-            self.in_flight.lose(config, index, config.naming.link_id::<I>(self.number), time);
+        if repeated.is_none() {
+            self.lose_on_link(lane, index, done + wire.latency);
             return;
         }
         if to_switch {
@@ -105,6 +100,17 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         }
     }
 
+    /// The time that the repetitions of a packet take that starts at `now`, if its link has errors: each its time on the wire and the
+    /// time until the sender knows of the error. `None` if the packet has an error and is lost.
+    #[inline(always)]
+    fn repetitions(&self, bytes: u32, wire_time: Picoseconds, now: Instant) -> Option<Picoseconds> {
+        if !self.config.has::<I>().errors {
+            return Some(Picoseconds::ZERO);
+        }
+        let errors = self.errors(bytes, now)?;
+        Some(errors * (wire_time + 2 * self.config.conditions.latency(self.number)))
+    }
+
     /// How often a packet that starts at `now` has an error, and is repeated, before it comes without, if its link has errors; `None` if
     /// it has one and is lost.
     #[cold]
@@ -115,10 +121,16 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         let failures = (0..)
             .map(|attempt: u64| draw(u64::from(draw(now.0, link.0)) << 32 | attempt, link.0))
             .take_while(|draw| u64::from(*draw) < chance);
-        match failures.count() as u64 {
-            failures if failures == 0 || !lost => Some(failures),
-            _ => None,
-        }
+        let failures = failures.count() as u64;
+        (failures == 0 || !lost).then_some(failures)
+    }
+
+    /// A packet with an error comes to the end of its link at `time`, and is lost there.
+    #[cold]
+    fn lose_on_link(&mut self, lane: LaneIdx, index: PacketIdx, time: Instant) {
+        let &Packet { traffic, bytes, .. } = &self.in_flight.packets[index];
+        self.return_credits(&Returned { port: self.number, lane, traffic, bytes, freed: time });
+        self.in_flight.lose(self.config, index, self.config.naming.link_id::<I>(self.number), time);
     }
 
     /// The packet arrives at instant `time` at the switch at the far end, which routes it.
