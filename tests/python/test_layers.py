@@ -45,7 +45,6 @@ SLOW = [
 ]
 """What takes long to load, and only some calls need."""
 LATER = {
-    "fairlane": "importing the package costs nothing",
     "fairlane.cli.agent": "an operator calls the status again and again",
     "fairlane.cli.command": "help needs none of it",
     "fairlane.cli.doctor": "a library may be missing or damaged",
