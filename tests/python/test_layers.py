@@ -45,13 +45,13 @@ SLOW = [
 ]
 """What takes long to load, and only some calls need."""
 LATER = {
-    "fairlane": "importing the package costs nothing",
     "fairlane.cli.agent": "an operator calls the status again and again",
     "fairlane.cli.command": "help needs none of it",
     "fairlane.cli.doctor": "a library may be missing or damaged",
     "fairlane.cli.main": "help needs none of it",
     "fairlane.cli.names": "help needs none of it",
     "fairlane.cli.results": "a query draws nothing",
+    "fairlane.cli.scenario": "a scenario needs neither studies nor the agent",
     "fairlane.controller.loop": "controllers are read by name, and import this",
     "fairlane.lab.doctor": "a library may be missing or damaged",
     "fairlane.lab.doctor.installation": "runs in a process of its own",

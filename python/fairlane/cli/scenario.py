@@ -10,7 +10,6 @@ from typer import Argument, Option
 from fairlane import Scenario, required_virtual_lanes
 from fairlane.cli.command import Answer, Seed, out_option
 from fairlane.cli.options import AllowCode, Assignments, ScenarioFile, refused, report, report_renamed
-from fairlane.cluster.agent.config import agent_starter, write_starters
 from fairlane.fabric.graph import Rails
 from fairlane.fabric.reader import read_wiring
 from fairlane.fabric.view import Fabric
@@ -22,11 +21,7 @@ from fairlane.inputs.slurm_jobs import read_job_list
 from fairlane.placement import measure
 from fairlane.placement.metrics import switches_at
 from fairlane.scenario.starter import Choice, starter
-from fairlane.study.measured import plan_of
-from fairlane.study.running import cost_of
-from fairlane.study.study import Study
 from fairlane.views import lines as views
-from fairlane.views.kinds import write
 
 
 def init(
@@ -75,6 +70,8 @@ def init(
     Each job has the hosts that it has now and a starter workload, which is a placeholder: fairlane check, run, and then
     replace it by what the job sends. For example: fairlane init cluster.ibnetdiscover jobs --exclude 'login*'
     """
+    from fairlane.cluster.agent.config import agent_starter, write_starters
+
     beside = out.with_name(f"{out.stem}.fabric.json")
     kept = beside.resolve() == fabric.resolve()
     for option, file in (("--out", out), ("--out", None if kept else beside), ("--agent", agent)):
@@ -164,6 +161,10 @@ def check(
 
 def _check_study(file: Path, assignments: list[str] | None, seed: int | None, *, allow_code: bool) -> Answer:
     """Read a study, try every scenario and treatment, and report what it takes. Nothing is simulated."""
+    from fairlane.study.measured import plan_of
+    from fairlane.study.running import cost_of
+    from fairlane.study.study import Study
+
     changes = [] if seed is None else [f"seeds=[{seed}]"]
     with listing() as code, used() as plugins:
         loaded = Study.load(file, set=[*(assignments or ()), *changes], allow_code=allow_code)
@@ -188,6 +189,7 @@ def place(
     Nothing is simulated. Distances are links between the hosts' switches; a link is shared if packets of another job
     can take it too. For example: fairlane place torus.toml --set placement.name=box -o torus.png
     """
+    from fairlane.views.kinds import write
     from fairlane.views.placement import view
 
     loaded = Scenario.load(scenario, set=assignments or (), seed=seed, allow_code=allow_code)

@@ -12,8 +12,6 @@ from fairlane.inputs.code import allow_code
 from fairlane.inputs.problems import refusing
 from fairlane.pattern import Pattern, analyse, program_of
 from fairlane.scenario.models import Job
-from fairlane.views.kinds import write
-from fairlane.views.pattern import trace_view
 from fairlane.wording import plural
 from fairlane.workload.trace import read_trace
 
@@ -32,6 +30,8 @@ def describe(file: _Archive) -> Answer:
     Also its collectives, communicators and neighbours, and how much of its CPU time was computation.
     """
     description = read_trace(file).describe()
+    from fairlane.views.pattern import trace_view
+
     return Answer(description, [trace_view(description, str(file))])
 
 
@@ -70,6 +70,7 @@ def workload_pattern(
 
 
 def _answer(job: Job, ranks: int, title: str, out: Path | None) -> Answer:
+    from fairlane.views.kinds import write
     from fairlane.views.pattern import view as pattern_view
 
     pattern = analyse(program_of(job.source, ranks))
