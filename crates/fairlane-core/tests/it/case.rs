@@ -112,9 +112,11 @@ const TRANSPORTS: &[(&str, &str)] = &[
     ("swift", "{}"),
     ("uec", r#"{ "kmin": 60, "kmax": 80 }"#),
     ("endpoint_cc", r#"{ "threshold": 80 }"#),
+    ("uec", r#"{ "kmin": 60, "kmax": 80, "control": "receiver", "oversubscription": 4 }"#),
+    ("uec", r#"{ "kmin": 60, "kmax": 80, "control": "both", "base_rtt": 3000000 }"#),
 ];
 /// Those for lossy lanes.
-const LOSSY_TRANSPORTS: [usize; 2] = [2, 3];
+const LOSSY_TRANSPORTS: [usize; 4] = [2, 3, 5, 6];
 /// A tree of two levels, routed by destination.
 const TREE: usize = 1;
 

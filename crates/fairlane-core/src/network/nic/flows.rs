@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::pulls::{Asked, Pacer, Source};
 use super::transport::{self, FlowSetup, Notice, RECENT};
 use crate::ids::{JobId, VirtualLane};
 use crate::network::config::Config;
@@ -50,8 +51,10 @@ pub(in crate::network) struct Flows {
     flows: Vec<Flow>,
     /// Released messages by the time at which they join their queues, then by order of creation.
     pub due: BTreeSet<Arrival>,
-    /// Notices on their way, by the time at which they arrive, then by the NIC's port at which they do, then by order.
+    /// What flows will hear, by the time at which it arrives, then by the NIC's port at which it does, then by order.
     pub expected: BTreeMap<(Instant, PortIdx, u64), Expected>,
+    /// Grants credit to the flows that come to this NIC.
+    pub pacer: Pacer,
     /// Flows of which packets have come to this NIC.
     pub heard: Heard,
 }
@@ -73,6 +76,12 @@ impl Flows {
         &mut self.flows[place]
     }
 
+    /// Something will be heard at instant `time`, at the port of NIC `nic`.
+    pub fn expect(&mut self, time: Instant, nic: PortIdx, expected: Expected) {
+        self.heard.count += 1;
+        self.expected.insert((time, nic, self.heard.count), expected);
+    }
+
     /// When the next released message joins its queue.
     pub fn next(&self) -> Option<Instant> {
         self.due.first().map(|(time, ..)| *time)
@@ -91,6 +100,12 @@ pub(in crate::network) struct Tag {
     pub bytes: u32,
     /// Of a notice: flows that have come lately.
     pub flows: u32,
+    /// The packet's pull target; of a notice, the highest that the receiver knows; of a credit, all that has been granted.
+    pub pull: u64,
+    /// Of a credit: how many trimmed packets of the flow had come.
+    pub credit: Option<u32>,
+    /// The entropy of the packet, or of that which a notice answers.
+    pub entropy: u16,
     /// Of a packet that has been trimmed, or a notice of it: its bytes on the wire before; else 0. Its virtual lane was `vl`.
     pub whole: u32,
     /// Of a notice of a trimmed packet: what else is needed to make that packet again.
@@ -98,6 +113,8 @@ pub(in crate::network) struct Tag {
     pub vl: VirtualLane,
     /// A switch has marked it; of a notice, the packet that it answers.
     pub marked: bool,
+    /// It was trimmed at the output to its host.
+    pub last_hop: bool,
     /// It is a notice.
     pub control: bool,
 }
@@ -112,15 +129,16 @@ pub(in crate::network) struct Remains {
     pub flags: PacketFlags,
 }
 
-/// A notice that will arrive, and the flow that it is for.
+/// What a flow, or the pacer of credits, will hear.
 #[derive(Clone, Copy)]
-pub(in crate::network) struct Expected {
-    pub key: Key,
-    pub notice: Notice,
+pub(in crate::network) enum Expected {
+    /// A notice.
+    Notice { key: Key, notice: Notice },
+    /// Credit: all that has been granted, and how many trimmed packets the receiver knew of.
+    Credit { key: Key, granted: u64, trimmed: u32 },
+    /// A packet of a flow that asks this NIC for credit.
+    Asked(Asked),
 }
-
-/// A flow at its receiver: the sending address, job, virtual lane.
-type Source = (u32, JobId, VirtualLane);
 
 /// The flows of which packets have come to a NIC.
 #[derive(Clone, Default)]
@@ -129,7 +147,7 @@ pub(in crate::network) struct Heard {
     last: FxHashMap<Source, (Instant, Instant)>,
     /// Those of the last [`RECENT`] time, by their last packet.
     recent: BTreeMap<(Instant, Source), ()>,
-    /// Notices that have come to the host for this NIC.
+    /// What has been expected at this NIC.
     pub count: u64,
 }
 

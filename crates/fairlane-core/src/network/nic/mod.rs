@@ -4,6 +4,8 @@ pub(super) mod flows;
 mod inject;
 mod notices;
 mod pacing;
+mod pull_rate;
+mod pulls;
 pub(super) mod queue_pairs;
 mod reassemble;
 mod segment;

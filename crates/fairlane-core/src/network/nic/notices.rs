@@ -2,7 +2,8 @@
 //! the answers at the sender. See [`transport`](super::transport) for the whole.
 
 use super::flows::{Expected, Key, Remains, Tag};
-use super::transport::{Notice, Notices};
+use super::pulls::{Asked, Source};
+use super::transport::{Label, Notice, Notices};
 use crate::ids::{JobId, VirtualLane};
 use crate::network::config::Config;
 use crate::network::features::Instance;
@@ -41,6 +42,20 @@ impl InFlight {
         let Some(feedback) = config.fabric.feedback_of(job) else { return false };
         let trimmed = (tag.whole > 0).then(|| self.take_trimmed(packet));
         let (vl, bytes) = if trimmed.is_some() { (tag.vl, tag.whole) } else { (vl, bytes) };
+        let mut pull = 0;
+        if config.fabric.pulls_of(job).is_some() {
+            let asked = Asked {
+                source: (source, job, vl),
+                to,
+                target: tag.pull,
+                trimmed: trimmed.is_some(),
+                marked: tag.marked,
+                last_hop: tag.last_hop,
+            };
+            pull = self.flows[nic].pacer.know(&asked);
+            self.flows[nic].expect(time, nic, Expected::Asked(asked));
+            self.wake_port(nic, time);
+        }
         let (flows, last) = self.flows[nic].heard.hear((source, job, vl), time);
         let answered = match feedback.notices {
             Notices::EveryPacket => true,
@@ -50,31 +65,43 @@ impl InFlight {
             return false;
         }
         *last = time;
-        let notice = self.notices.insert(Tag { received: time, to, bytes, flows, trimmed, vl, control: true, ..tag });
-        let payload = feedback.bytes.0;
-        let message = self.messages.insert(Message {
-            offered: time,
-            sequence: self.sequence,
+        let notice =
+            self.notices.insert(Tag { received: time, to, bytes, flows, pull, trimmed, vl, control: true, ..tag });
+        let vl = feedback.vl.unwrap_or(vl);
+        let message = self.notice_message(notice, (source, job, vl), feedback.bytes.0, (time, self.sequence));
+        self.sequence += 1;
+        self.send_message(nic, message);
+        trimmed.is_some()
+    }
+
+    /// The message of a notice, with this payload, to a source, by the time at which it is offered and its order.
+    pub fn notice_message(
+        &mut self,
+        notice: NoticeIdx,
+        (to, job, vl): Source,
+        payload: u64,
+        (offered, sequence): (Instant, u64),
+    ) -> MessageIdx {
+        self.totals.control_packets += 1;
+        self.totals.control_bytes += payload;
+        self.messages.insert(Message {
+            offered,
+            sequence,
             bytes: payload,
             left: payload,
             undelivered: 1,
             sent: 0,
             next: MessageIdx::NONE,
-            to: source,
+            to,
             pair: PairIdx::NONE,
             job,
             kind: TrafficKind::Control,
-            vl: feedback.vl.unwrap_or(vl),
+            vl,
             flags: PacketFlags::new(0, true, false),
             any_delivered: false,
             mirror: false,
             packed: Content::Notice(notice).into(),
-        });
-        self.sequence += 1;
-        self.totals.control_packets += 1;
-        self.totals.control_bytes += payload;
-        self.send_message(nic, message);
-        trimmed.is_some()
+        })
     }
 
     /// Nothing is left of a trimmed packet that has come to its host but what its notice says of it.
@@ -123,10 +150,10 @@ impl InFlight {
         self.hand_over(config, Content::Trimmed(packet), (packet, link), time);
     }
 
-    /// A packet leaves its payload behind at a switch: of `whole` bytes on virtual lane `vl` before.
-    pub fn tag_trimmed(&mut self, packet: PacketIdx, whole: u32, vl: VirtualLane) {
+    /// A packet leaves its payload behind at a switch, `last_hop`: at the output to its host: of `whole` bytes on virtual lane `vl` before.
+    pub fn tag_trimmed(&mut self, packet: PacketIdx, whole: u32, vl: VirtualLane, last_hop: bool) {
         let tag = &mut self.tags[packet];
-        (tag.whole, tag.vl) = (whole, vl);
+        (tag.whole, tag.vl, tag.last_hop) = (whole, vl, last_hop);
     }
 
     /// A lost packet has its payload again, if it was trimmed.
@@ -156,27 +183,42 @@ impl InFlight {
 
     /// A notice will arrive at instant `time` at NIC `nic`, of the host whose flow it is for.
     fn expect(&mut self, config: &Config, nic: PortIdx, job: JobId, tag: &Tag, time: Instant) {
-        let &Tag { sent, received, to, bytes, flows, vl, marked, .. } = tag;
+        let &Tag { sent, received, to, bytes, flows, vl, marked, last_hop, entropy, pull, .. } = tag;
+        let key = Key { to, job, vl };
+        self.wake_port(nic, time);
+        if let Some(trimmed) = tag.credit {
+            self.flows[nic].expect(time, nic, Expected::Credit { key, granted: pull, trimmed });
+            return;
+        }
         if let Some(remains) = tag.trimmed {
             self.restore_trimmed(config, job, tag, remains, (nic, time));
         }
-        let notice =
-            Notice { trimmed: tag.trimmed.is_some(), marked, bytes: Bytes(u64::from(bytes)), sent, received, flows };
-        let flows = &mut self.flows[nic];
-        flows.heard.count += 1;
-        let place = (time, nic, flows.heard.count);
-        flows.expected.insert(place, Expected { key: Key { to, job, vl }, notice });
-        self.wake_port(nic, time);
+        let notice = Notice {
+            trimmed: tag.trimmed.is_some(),
+            marked,
+            last_hop,
+            entropy,
+            pull_target: pull,
+            bytes: Bytes(u64::from(bytes)),
+            sent,
+            received,
+            flows,
+        };
+        self.flows[nic].expect(time, nic, Expected::Notice { key, notice });
     }
 }
 
 impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
-    /// A packet starts at this NIC at `now`. `notice`: the notice that it is.
-    pub(super) fn tag(&mut self, packet: PacketIdx, notice: Option<NoticeIdx>, now: Instant) {
+    /// A packet starts at this NIC at `now`. `notice`: the notice that it is; other packets have labels.
+    pub(super) fn tag(&mut self, packet: PacketIdx, notice: Option<NoticeIdx>, label: Label, now: Instant) {
         let in_flight = &mut *self.in_flight;
         let tag = match notice {
             Some(notice) => in_flight.notices.take(notice),
-            None => Tag { sent: now, ..Tag::default() },
+            None => {
+                let Label { pull_target: pull, entropy } = label;
+                in_flight.packets[packet].note = entropy.map_or(0, |entropy| u32::from(entropy) + 1);
+                Tag { sent: now, pull, entropy: entropy.unwrap_or(0), ..Tag::default() }
+            }
         };
         in_flight.set_tag(packet, tag);
     }

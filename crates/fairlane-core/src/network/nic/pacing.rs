@@ -7,6 +7,7 @@
 //! before a notice arrives, none of its messages is released until then.
 
 use super::flows::{Expected, Flow, Key};
+use super::transport::Label;
 use crate::network::features::Instance;
 use crate::network::index::{LaneIdx, MessageIdx, PortIdx, Queued};
 use crate::network::packet::{Content, Message};
@@ -51,15 +52,20 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         }
         let message = self.in_flight.messages[index];
         if self.in_flight.is_notice(&message) {
+            self.fill_grant(index);
             return;
         }
         let key = Key::of_message(&message);
         let flow = self.flow_of(key);
         if flow.released == index {
             flow.released = MessageIdx::NONE;
-        } else if let Content::Lost(_) = message.content() {
+            return;
+        }
+        if let Content::Lost(_) = message.content() {
             self.note_loss(key, &message);
         }
+        let headers = self.config.fabric.packets_of(message.left) * u64::from(self.config.fabric.header);
+        self.flow_of(key).control.offered(Bytes(message.left + headers));
     }
 
     /// A lost packet is given up: its flow goes on without it.
@@ -81,8 +87,21 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     /// The next notice arrives: the flow may now be allowed to start packets earlier than before.
     fn take_notice(&mut self) {
         let expected = self.in_flight.flows[self.number].expected.pop_first();
-        let ((now, ..), Expected { key, notice }) = expected.expect("invariant: an arrival for each notice");
-        self.flow_of(key).control.noticed(&notice, now);
+        let ((now, ..), expected) = expected.expect("invariant: an arrival for each notice");
+        let key = match expected {
+            Expected::Notice { key, notice } => {
+                self.flow_of(key).control.noticed(&notice, now);
+                key
+            }
+            Expected::Credit { key, granted, trimmed } => {
+                self.flow_of(key).control.pulled(granted, trimmed);
+                key
+            }
+            Expected::Asked(asked) => {
+                self.take_asked(&asked, now);
+                return;
+            }
+        };
         self.reconsider(key, now);
     }
 
@@ -154,11 +173,12 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         let control = self.in_flight.is_notice(record);
         let pair = self.pair_of(message.into());
         let (packet, rest) = self.segment(lane, message);
-        if self.config.has::<I>().controls && (!control || notice.is_some()) {
-            self.tag(packet, notice, now);
-        }
         let packet_of = &self.in_flight.packets[packet];
         let (key, bytes) = (Key::of_packet(packet_of), Bytes(u64::from(packet_of.bytes)));
+        if self.config.has::<I>().controls && (!control || notice.is_some()) {
+            let label = if control { Label::default() } else { self.flow_of(key).control.label(bytes, now) };
+            self.tag(packet, notice, label, now);
+        }
         self.start(lane, packet, now);
         if !control {
             self.account(key, bytes, now);
