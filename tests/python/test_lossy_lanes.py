@@ -1,8 +1,5 @@
 """Lossy lanes: the closed form of a flow without losses, a small case of htsim's, and what is refused."""
 
-import sys
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -10,31 +7,13 @@ import pytest
 
 import fairlane
 from fairlane.errors import BuildError, ScenarioError
-
-LATENCY, LINKS = 1_000_000, 6
-"""Of a link, ps, and links of the longest path of the tree."""
-BYTE = 80
-"""Time of a byte on the wire, ps."""
+from htsim_runs import BYTE, LATENCY, LINKS, benchmark, document
 
 
 @pytest.fixture(scope="module")
 def htsim() -> ModuleType:
     """The benchmark ``benches/htsim.py``."""
-    spec = spec_from_file_location("htsim", Path(__file__).parents[2] / "benches" / "htsim.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    sys.modules["htsim"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-def document(htsim: ModuleType, **qos: Any) -> dict[str, Any]:
-    """Host 0 sends 2 MB to host 13 of htsim's tree of 16 hosts, with its settings."""
-    found: dict[str, Any] = htsim.SMALL.document({"name": "incast"}, spray=True, seed=1)
-    workload = {"name": "incast", "messages_per_iteration": 1, "message_size": "2 MB", "compute": 0}
-    job = {"name": "pair", "ranks": 2, "stop": 1, "placement": {"hosts": [13, 0]}, "workload": workload}
-    return {**found, "jobs": [job], "qos": {**found["qos"], **qos}}
+    return benchmark()
 
 
 def test_a_flow_without_losses_takes_what_its_packets_take(htsim: ModuleType) -> None:

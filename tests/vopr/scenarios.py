@@ -107,8 +107,13 @@ def _transport(rng: Random, full: int, switch: str | Table) -> str | Table:
     marking: dict[str, Table] = {
         "dcqcn": {"kmin": f"{full // 2} B", "kmax": f"{full} B", "pmax": 0.5, "cnp_interval": "5 us"},
         "endpoint_cc": {"threshold": f"{full // 2} B", "window": f"{rng.choice([1, 4]) * full} B"},
-        "uec": {"kmin": f"{full // 2} B", "kmax": f"{full} B", "base_rtt": rng.choice(["2 us", "20 us"])},
         "hpcc": {"flows": rng.choice([2, 100]), "max_stage": rng.choice([0, 5])},
+        "uec": {
+            "kmin": f"{full // 2} B",
+            "kmax": f"{full} B",
+            "base_rtt": rng.choice(["2 us", "20 us"]),
+            "control": rng.choice(["sender", "receiver", "both"]),
+        },
         "ib_cc": {"marking_rate": rng.choice([0, 2]), "ccti_timer": rng.choice([2, 150])},
     }
     if rng.random() < 0.6:
@@ -134,7 +139,7 @@ def _fault(rng: Random, flow_control: str | Table) -> Table:
         "slow_host": {"host": host, "factor": rng.choice([1, 1.5, 4])},
         "switch_down": {"switch": rng.choice(["leaf0", "spine0", "switch1", "group0-switch0", "switch0-0"])},
         "bit_errors": {"rate": rng.choice([1e-8, 1e-5, 1e-4]), "retry": rng.random() < 0.7},
-        "degraded_link": {"lanes": rng.randint(1, 4)},
+        "degraded_link": {"lanes": rng.randint(1, 4), "one_way": rng.random() < 0.3},
         "link_down": {},
     }
     found = {"kind": kind, "at": f"{rng.choice([0, 1, 5, 30])} us", **place[kind]}

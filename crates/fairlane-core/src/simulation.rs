@@ -448,7 +448,7 @@ impl Parts {
         let buffers = spec.network.lane_buffers(lanes.len())?;
         let input_queued = matches!(architecture, network::Architecture::InputQueued(_));
         let (transport, job_transports) =
-            checks::transports(registry, &spec, buffers.lane, virtual_lanes, input_queued)?;
+            checks::transports(registry, &spec, buffers.lane, &*routing, (virtual_lanes, input_queued))?;
         if routing.adaptive() {
             checks::occupancy(&graph, lanes.len(), &spec.network, architecture.output_buffer())?;
         }

@@ -16,7 +16,7 @@ use crate::units::BitsPerSec;
 /// The line in the table.
 pub const ENTRY: Entry = Entry {
     name: "degraded_link",
-    summary: "a cable that works with fewer lanes: the same share of its bandwidth in both directions",
+    summary: "a cable that works with fewer lanes: a share of its bandwidth, in both directions or in one",
     schema: || schema_for!(Params),
     build: |json, graph| Ok(Arc::new(DegradedLink::new(table::params(PATH, json)?, graph)?)),
 };
@@ -25,8 +25,11 @@ pub const ENTRY: Entry = Entry {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// One direction of the cable, by its name: `leaf4 port 7 to spine2`. The other is affected, too.
+    /// One direction of the cable, by its name: `leaf4 port 7 to spine2`. The other is affected, too, unless `one_way` is set.
     pub link: String,
+    /// Only the direction `link` is affected. Default: `false`.
+    #[serde(default)]
+    pub one_way: bool,
     /// Lanes that are left, 1 to `width`. Default: 1.
     #[serde(default = "one")]
     pub lanes: u8,
@@ -45,12 +48,13 @@ const fn four() -> u8 {
 
 struct DegradedLink {
     link: LinkId,
+    one_way: bool,
     lanes: u8,
     width: u8,
 }
 
 impl DegradedLink {
-    fn new(Params { link, lanes, width }: Params, graph: &Graph) -> Result<Self, BuildError> {
+    fn new(Params { link, one_way, lanes, width }: Params, graph: &Graph) -> Result<Self, BuildError> {
         let link = graph.link_named("fault.link", &link)?;
         if !(1..=12).contains(&width) {
             return Err(BuildError::value("fault.width", width, "1 to 12 lanes"));
@@ -58,13 +62,14 @@ impl DegradedLink {
         if !(1..=width).contains(&lanes) {
             return Err(BuildError::value("fault.lanes", lanes, format!("1 to {width}, the lanes of the cable")));
         }
-        Ok(Self { link, lanes, width })
+        Ok(Self { link, one_way, lanes, width })
     }
 }
 
 impl Fault for DegradedLink {
     fn apply(&self, graph: &Graph, condition: &mut Condition) {
-        for link in [self.link, graph.link(self.link).reverse] {
+        let directions = [self.link, graph.link(self.link).reverse];
+        for &link in &directions[..if self.one_way { 1 } else { 2 }] {
             let whole = u128::from(graph.link(link).bandwidth.0);
             let left = (whole * u128::from(self.lanes) / u128::from(self.width)).max(1);
             condition.limit(link, BitsPerSec(u64::try_from(left).expect("invariant: at most the bandwidth")));

@@ -10,7 +10,7 @@ use super::pauses::Pauses;
 use super::plan::Plan;
 use super::round_trip::longest_round_trip;
 use super::switch::{Architecture, InputQueued};
-use super::transport::{Feedback, Transport};
+use super::transport::{Feedback, Pulls, Transport};
 use crate::ids::{HostId, JobId, LinkId, TrafficId, VirtualLane};
 use crate::observe;
 use crate::qos::arbiter::{MAX_LANES, MAX_VIRTUAL_LANES};
@@ -34,6 +34,8 @@ pub(super) struct Fabric {
     job_of_traffic: Arc<[JobId]>,
     /// The feedback that each of them needs.
     pub feedback: Vec<Option<Feedback>>,
+    /// How receivers grant credit to each of them, if they do.
+    pub pulls: Vec<Option<Pulls>>,
     /// The round trip of each of them; see [`FlowSetup::round_trip`](super::transport::FlowSetup::round_trip).
     pub round_trips: Vec<Picoseconds>,
     pub parameters: Parameters,
@@ -98,6 +100,7 @@ impl Fabric {
             graph: Arc::clone(graph),
             partition: partition.clone(),
             round_trips: round_trips(plan, &feedback),
+            pulls: transports.iter().map(|transport| transport.pulls()).collect(),
             transports,
             transport_of_job,
             job_of_traffic: plan.traffic.as_slice().into(),
@@ -148,6 +151,12 @@ impl Fabric {
     #[inline]
     pub fn feedback_of(&self, job: JobId) -> Option<&Feedback> {
         self.feedback[self.transport_place(job)].as_ref()
+    }
+
+    /// How receivers grant credit to the flows of a job, if they do.
+    #[inline]
+    pub fn pulls_of(&self, job: JobId) -> Option<Pulls> {
+        self.pulls[self.transport_place(job)]
     }
 
     /// The lane of a port, in the order of all, at which queueing after a lane of a link is counted: that of the link back, which

@@ -291,7 +291,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         let next = config.fabric.lane(vl, config.fabric.channel(before, lane));
         let trimmed = &mut self.in_flight.packets[packet];
         (trimmed.bytes, trimmed.vl, trimmed.lane) = (config.fabric.header, vl, next);
-        self.in_flight.tag_trimmed(packet, bytes, before);
+        self.in_flight.tag_trimmed(packet, bytes, before, KIND == kind::TO_HOST);
         let payload = bytes - config.fabric.header;
         self.return_upstream(
             (came.link(), credited),

@@ -7,7 +7,8 @@
 //! same choice there, and would make the same one again (polarisation). Loads play no part.
 //!
 //! With `by = "packet"` each packet draws its own path instead (*spraying*; A. Dixit et al., "On the impact of packet spraying in data
-//! center networks", INFOCOM 2013). Receivers put packets in order.
+//! center networks", INFOCOM 2013). Receivers put packets in order. If the packet's transport has set an entropy, this is in the
+//! hash of its flow instead, so that packets of a flow with one entropy take one path.
 //!
 //! Paths and virtual channels are those of [`super::shortest`]: one channel on trees.
 
@@ -74,15 +75,20 @@ impl Selection for Ecmp {
         let count = u32::try_from(links.len()).expect("invariant: links have 27-bit numbers");
         let draw = match self.by {
             By::Flow => self.hash(at, visit.flow()),
-            By::Packet => visit.random,
+            By::Packet if visit.note == 0 => visit.random,
+            By::Packet => self.hash(at, visit.flow() ^ scatter(visit.note)),
         };
         links[share(draw, count) as usize]
+    }
+
+    fn takes_entropies(&self) -> bool {
+        self.by == By::Packet
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
 
     use serde_json::{Value, json};
 
@@ -126,6 +132,24 @@ mod tests {
             assert_eq!(graph.link(*first.last().unwrap()).to, Vertex::Host(HostId(to)));
             assert!((2..1000).all(|random| path(&graph, &*routing, visit, random * 7919) == first));
         }
+    }
+
+    /// Sprayed packets take any path, those with one entropy always the same; 64 entropies have more than half of the 16 paths.
+    #[test]
+    fn an_entropy_is_a_path() {
+        let (graph, routing) = build(&json!({ "by": "packet" }));
+        let with = |entropy: u32| Visit { note: entropy, ..flow(&graph, 0, 127) };
+        let all = |entropy: u32| -> BTreeSet<Vec<LinkId>> {
+            (0..64)
+                .map(|random: u32| path(&graph, &*routing, with(entropy), random.wrapping_mul(0x9E37_79B9)))
+                .collect()
+        };
+        // One random number at both levels.
+        assert_eq!(all(0).len(), 4);
+        assert!((1..65).all(|entropy| all(entropy).len() == 1));
+        let paths: BTreeSet<_> = (1..65).flat_map(all).collect();
+        assert!(paths.len() > 8, "{}", paths.len());
+        assert!(routing.takes_entropies() && !build(&json!({})).1.takes_entropies());
     }
 
     /// Of 4096 flows to hosts of other pods each of the 4 ports up of the leaf gets 4096/4 and each of the 16 paths to the top

@@ -42,6 +42,11 @@ pub trait Selection: Send + Sync {
     fn sees_lanes(&self) -> bool {
         false
     }
+
+    /// See [`Routing::takes_entropies`].
+    fn takes_entropies(&self) -> bool {
+        false
+    }
 }
 
 /// A routing along shortest paths with a selection at each hop: on a tree up to any of the nearest common ancestors and down,
@@ -84,6 +89,10 @@ impl<S: Selection> Routing for EqualCost<S> {
 
     fn sees_lanes(&self) -> bool {
         self.selection.sees_lanes()
+    }
+
+    fn takes_entropies(&self) -> bool {
+        self.selection.takes_entropies()
     }
 
     fn choose(&self, at: SwitchId, visit: &mut Visit, loads: &Loads) -> Hop {

@@ -150,6 +150,12 @@ pub trait Routing: Send + Sync {
         !self.adaptive()
     }
 
+    /// Whether it computes paths from the entropies that transports set, which are in [`Visit::note`] when a packet comes from
+    /// its host: one more than the entropy.
+    fn takes_entropies(&self) -> bool {
+        false
+    }
+
     /// The next hop of a packet at `at`; may note something in the packet for the switches to come.
     fn choose(&self, at: SwitchId, visit: &mut Visit, _loads: &Loads) -> Hop {
         self.next_hop(at, visit.previous, visit.to)

@@ -91,6 +91,10 @@ impl Routing for PerLane {
         self.lanes.iter().all(|routing| routing.sees_own_ports_only())
     }
 
+    fn takes_entropies(&self) -> bool {
+        self.lanes.iter().all(|routing| routing.takes_entropies())
+    }
+
     fn choose(&self, at: SwitchId, visit: &mut Visit, loads: &Loads) -> Hop {
         self.of(visit.vl).choose(at, visit, loads)
     }

@@ -111,6 +111,10 @@ impl<N: Numbering> Routing for Renumbered<N> {
         self.inner.iter().all(|inner| inner.sees_own_ports_only())
     }
 
+    fn takes_entropies(&self) -> bool {
+        self.inner.iter().all(|inner| inner.takes_entropies())
+    }
+
     fn choose(&self, at: SwitchId, visit: &mut Visit, loads: &Loads) -> Hop {
         let (number, at) = self.numbering.switch(at);
         let mut own = self.visit(number, visit);

@@ -28,11 +28,12 @@ pub(super) fn transports(
     registry: &Registry,
     spec: &Spec,
     buffer: Bytes,
-    virtual_lanes: u8,
-    input_queued: bool,
+    routing: &dyn Routing,
+    (virtual_lanes, input_queued): (u8, bool),
 ) -> Result<(Arc<dyn Transport>, JobTransports), BuildError> {
     let buffer_key = spec.network.port_buffer.as_ref().map_or("network.buffer", |memory| memory.total().0);
-    let given = Surroundings { buffer, buffer_key, virtual_lanes, input_queued };
+    let takes_entropies = routing.takes_entropies();
+    let given = Surroundings { buffer, buffer_key, virtual_lanes, input_queued, takes_entropies };
     let all = transport(registry, Transports::PATH, &spec.network.transport, &given)?;
     let mut of_jobs = Vec::new();
     for (number, job) in (0..).zip(&spec.jobs) {
@@ -173,6 +174,12 @@ fn transport(
     })?;
     if let Some(feedback) = built.feedback() {
         feedback.check(path, name, given)?;
+    }
+    if built.chooses_paths() && !given.takes_entropies {
+        let chosen = params.get("path_choice").and_then(|value| value.as_str()).unwrap_or_default();
+        let allowed =
+            "only with fabric.routing = { name = \"ecmp\", by = \"packet\" }, which computes paths from entropies";
+        return Err(BuildError::value(format!("{path}.path_choice"), chosen, allowed));
     }
     Ok(built.into())
 }

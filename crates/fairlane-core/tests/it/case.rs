@@ -127,9 +127,11 @@ const TRANSPORTS: &[(&str, &str)] = &[
     ("uec", r#"{ "kmin": 60, "kmax": 80 }"#),
     ("endpoint_cc", r#"{ "threshold": 80 }"#),
     ("hpcc", r#"{ "flows": 4 }"#),
+    ("uec", r#"{ "kmin": 60, "kmax": 80, "control": "receiver", "oversubscription": 4 }"#),
+    ("uec", r#"{ "kmin": 60, "kmax": 80, "control": "both", "base_rtt": 3000000 }"#),
 ];
 /// Those for lossy lanes.
-const LOSSY_TRANSPORTS: [usize; 4] = [1, 2, 3, 5];
+const LOSSY_TRANSPORTS: [usize; 6] = [1, 2, 3, 5, 6, 7];
 /// A tree of two levels, routed by destination.
 const TREE: usize = 1;
 

@@ -438,7 +438,8 @@ fn credits_alone_need_no_control_packets_and_schemes_count_theirs() {
 #[test]
 fn feedback_that_cannot_be_is_refused() {
     let refused = |name: &str, params: Value, virtual_lanes: u8, input_queued: bool| {
-        let given = Surroundings { buffer: Bytes(65_536), buffer_key: "network.buffer", virtual_lanes, input_queued };
+        let (buffer, buffer_key) = (Bytes(65_536), "network.buffer");
+        let given = Surroundings { buffer, buffer_key, virtual_lanes, input_queued, takes_entropies: false };
         let feedback = build(name, &params).feedback().unwrap();
         feedback.check("jobs[2].transport", name, &given).unwrap_err().to_string()
     };

@@ -391,20 +391,22 @@ fn shared_rails_keep_their_adapters() {
 /// With every transport, and in any number of shards, a job whose host is gone fails at the same time, and nothing is left of it.
 #[test]
 fn jobs_fail_alike_with_every_transport_and_in_shards() {
-    for (transport, lossy) in [
-        ("credits_only", false),
-        ("swift", false),
-        ("uec", false),
-        ("uec", true),
-        ("swift", true),
-        ("hpcc", false),
-        ("hpcc", true),
-        ("endpoint_cc", false),
+    let uec = |control: &str| json!({ "kmin": 8000, "kmax": 32000, "control": control });
+    for (transport, params, lossy) in [
+        ("credits_only", json!({}), false),
+        ("swift", json!({}), false),
+        ("uec", uec("sender"), false),
+        ("uec", uec("sender"), true),
+        ("uec", uec("receiver"), true),
+        ("uec", uec("both"), true),
+        ("swift", json!({}), true),
+        ("hpcc", json!({}), false),
+        ("hpcc", json!({}), true),
+        ("endpoint_cc", json!({}), false),
     ] {
         let runs = [(1, 1), (2, 1), (3, 2)].map(|(shards, threads)| {
             let mut spec = across_spec(vec![fault("adapter_down", json!({ "host": "host2" }), 50 * PACKET, None)]);
-            let params = if transport == "uec" { json!({ "kmin": 8000, "kmax": 32000 }) } else { json!({}) };
-            spec.network.transport = Named { name: transport.into(), params };
+            spec.network.transport = Named { name: transport.into(), params: params.clone() };
             spec.observe.departures = false;
             spec.qos.sl2vl = vec![0, 1];
             (spec.qos.lossy, spec.qos.trim_vl) = if lossy { (vec![0], Some(1)) } else { (Vec::new(), None) };

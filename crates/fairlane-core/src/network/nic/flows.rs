@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::go_back_n::{GoBack, Sequence};
+use super::pulls::{Asked, Pacer};
 use super::transport::{self, FlowSetup, Notice, RECENT};
 use crate::ids::{JobId, VirtualLane};
 use crate::network::config::Config;
@@ -61,9 +62,10 @@ pub(in crate::network) struct Flows {
     flows: Vec<Flow>,
     /// Released messages by the time at which they join their queues, then by order of creation.
     pub due: BTreeSet<Arrival>,
-    /// Notices on their way, by the time at which they arrive, then by the NIC's port at which they do, then by order; and what else
-    /// will happen to flows.
+    /// What will happen to flows, as notices that arrive: by time, then by the NIC's port at which it does, then by order.
     pub expected: BTreeMap<(Instant, PortIdx, u64), Expected>,
+    /// Grants credit to the flows that come to this NIC.
+    pub pacer: Pacer,
     /// Flows of which packets have come to this NIC.
     pub heard: Heard,
 }
@@ -104,6 +106,12 @@ pub(in crate::network) struct Tag {
     pub bytes: u32,
     /// Of a notice: flows that have come lately.
     pub flows: u32,
+    /// The packet's pull target; of a notice, the highest that the receiver knows; of a credit, all that has been granted.
+    pub pull: u64,
+    /// Of a credit: how many trimmed packets of the flow had come.
+    pub credit: Option<u32>,
+    /// The entropy of the packet, or of that which a notice answers.
+    pub entropy: u16,
     /// Of a packet that has been trimmed, or a notice of it: its bytes on the wire before; else 0. Its virtual lane was `vl`.
     pub whole: u32,
     /// Of a notice of a trimmed packet: what else is needed to make that packet again.
@@ -119,6 +127,8 @@ pub(in crate::network) struct Tag {
     pub nak: bool,
     /// Its receiver has discarded it.
     pub discarded: bool,
+    /// It was trimmed at the output to its host.
+    pub last_hop: bool,
     /// It is a notice.
     pub control: bool,
 }
@@ -145,6 +155,10 @@ pub(in crate::network) struct Expected {
 pub(in crate::network) enum Event {
     /// A notice arrives, with telemetry.
     Notice(Notice, TelemetryIdx),
+    /// Credit arrives: all that has been granted, and how many trimmed packets the receiver knew of.
+    Credit { granted: u64, trimmed: u32 },
+    /// At the receiver: a packet of a flow that asks this NIC for credit has come.
+    Asked(Asked),
     /// A NAK arrives: the packet with this number is missing.
     Nak(u32),
     /// At the receiver: a packet arrives after a gap.
@@ -165,7 +179,7 @@ pub(in crate::network) struct Heard {
     last: FxHashMap<Source, (Instant, Instant)>,
     /// Those of the last [`RECENT`] time, by their last packet.
     recent: BTreeMap<(Instant, Source), ()>,
-    /// Notices and discarded packets that have come to the host for this NIC.
+    /// What has been expected at this NIC.
     pub count: u64,
     /// The packets of each that have come, if flows go back N.
     pub sequences: FxHashMap<Source, Sequence>,

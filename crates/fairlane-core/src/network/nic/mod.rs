@@ -5,6 +5,8 @@ pub(super) mod go_back_n;
 mod inject;
 mod notices;
 mod pacing;
+mod pull_rate;
+mod pulls;
 pub(super) mod queue_pairs;
 mod reassemble;
 mod segment;

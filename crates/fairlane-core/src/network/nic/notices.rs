@@ -1,8 +1,9 @@
 //! Notices: what a NIC answers to packets of a transport with [`Feedback`](super::transport::Feedback), and what becomes of
 //! the answers at the sender. See [`transport`](super::transport) for the whole.
 
-use super::flows::{Event, Expected, Key, Remains, Tag};
-use super::transport::{Notice, Notices};
+use super::flows::{Event, Expected, Key, Remains, Source, Tag};
+use super::pulls::Asked;
+use super::transport::{Label, Notice, Notices};
 use crate::ids::{TrafficId, VirtualLane};
 use crate::network::config::Config;
 use crate::network::features::Instance;
@@ -43,7 +44,9 @@ impl InFlight {
         let Some(feedback) = config.fabric.feedback_of(config.fabric.job_of(traffic)) else { return discarded };
         let trimmed = (tag.whole > 0).then(|| self.take_trimmed(packet));
         let (vl, bytes) = if trimmed.is_some() { (tag.vl, tag.whole) } else { (vl, bytes) };
-        let (flows, last) = self.flows[nic].heard.hear((source, config.fabric.job_of(traffic), vl), time);
+        let source_flow: Source = (source, config.fabric.job_of(traffic), vl);
+        let pull = self.ask(config, nic, (source_flow, traffic, to), &tag, trimmed.is_some(), time);
+        let (flows, last) = self.flows[nic].heard.hear(source_flow, time);
         let answered = match feedback.notices {
             Notices::EveryPacket => !discarded,
             Notices::Marked(gap) => trimmed.is_some() || tag.marked && (*last == Instant::MAX || time - *last >= gap),
@@ -53,9 +56,29 @@ impl InFlight {
             return discarded;
         }
         *last = time;
-        let notice = Tag { received: time, to, bytes, flows, trimmed, vl, control: true, ..tag };
+        let notice = Tag { received: time, to, bytes, flows, pull, trimmed, vl, control: true, ..tag };
         self.send_notice(nic, (notice, feedback.bytes.0), feedback.vl.unwrap_or(vl), (traffic, source), time);
         discarded || trimmed.is_some()
+    }
+
+    /// A packet of a flow that asks NIC `nic` for credit comes at `time`. Returns the highest target of its flow.
+    fn ask(
+        &mut self,
+        config: &Config,
+        nic: PortIdx,
+        (source, traffic, to): (Source, TrafficId, u32),
+        tag: &Tag,
+        trimmed: bool,
+        time: Instant,
+    ) -> u64 {
+        let (_, job, vl) = source;
+        if config.fabric.pulls_of(job).is_none() {
+            return 0;
+        }
+        let Tag { pull: target, marked, last_hop, .. } = *tag;
+        let asked = Asked { source, traffic, to, target, trimmed, marked, last_hop };
+        self.expect_event(nic, Expected { key: Key { to, job, vl }, event: Event::Asked(asked) }, time);
+        self.flows[nic].pacer.know(&asked)
     }
 
     /// Hands a notice, with its payload, to a NIC's port at `time`: of this traffic, to this address.
@@ -68,9 +91,24 @@ impl InFlight {
         time: Instant,
     ) {
         let notice = self.notices.insert(notice);
-        let message = self.messages.insert(Message {
-            offered: time,
-            sequence: self.sequence,
+        let message = self.notice_message(notice, (to, traffic, vl), payload, (time, self.sequence));
+        self.sequence += 1;
+        self.send_message(nic, message);
+    }
+
+    /// The message of a notice, with this payload, to an address, by the time at which it is offered and its order.
+    pub fn notice_message(
+        &mut self,
+        notice: NoticeIdx,
+        (to, traffic, vl): (u32, TrafficId, VirtualLane),
+        payload: u64,
+        (offered, sequence): (Instant, u64),
+    ) -> MessageIdx {
+        self.totals.control_packets += 1;
+        self.totals.control_bytes += payload;
+        self.messages.insert(Message {
+            offered,
+            sequence,
             bytes: payload,
             left: payload,
             undelivered: 1,
@@ -85,11 +123,7 @@ impl InFlight {
             any_delivered: false,
             mirror: false,
             packed: Content::Notice(notice).into(),
-        });
-        self.sequence += 1;
-        self.totals.control_packets += 1;
-        self.totals.control_bytes += payload;
-        self.send_message(nic, message);
+        })
     }
 
     /// Nothing is left of a trimmed packet that has come to its host but what its notice says of it.
@@ -139,10 +173,10 @@ impl InFlight {
         self.hand_over(config, Content::Trimmed(packet), (packet, link), time);
     }
 
-    /// A packet leaves its payload behind at a switch: of `whole` bytes on virtual lane `vl` before.
-    pub fn tag_trimmed(&mut self, packet: PacketIdx, whole: u32, vl: VirtualLane) {
+    /// A packet leaves its payload behind at a switch, `last_hop`: at the output to its host: of `whole` bytes on virtual lane `vl` before.
+    pub fn tag_trimmed(&mut self, packet: PacketIdx, whole: u32, vl: VirtualLane, last_hop: bool) {
         let tag = &mut self.tags[packet];
-        (tag.whole, tag.vl) = (whole, vl);
+        (tag.whole, tag.vl, tag.last_hop) = (whole, vl, last_hop);
     }
 
     /// A lost packet has its payload again, if it was trimmed.
@@ -172,13 +206,27 @@ impl InFlight {
 
     /// A notice will arrive at instant `time` at NIC `nic`, of the host whose flow it is for.
     fn expect(&mut self, config: &Config, nic: PortIdx, traffic: TrafficId, tag: &Tag, time: Instant) {
-        let &Tag { sent, received, to, bytes, flows, vl, marked, telemetry, nak, psn, .. } = tag;
+        let &Tag { sent, received, to, bytes, flows, vl, marked, last_hop, entropy, pull, telemetry, nak, psn, .. } =
+            tag;
         if let Some(remains) = tag.trimmed {
             self.restore_trimmed(config, traffic, tag, remains, (nic, time));
         }
-        let notice =
-            Notice { trimmed: tag.trimmed.is_some(), marked, bytes: Bytes(u64::from(bytes)), sent, received, flows };
-        let event = if nak { Event::Nak(psn) } else { Event::Notice(notice, telemetry) };
+        let notice = Notice {
+            trimmed: tag.trimmed.is_some(),
+            marked,
+            last_hop,
+            entropy,
+            pull_target: pull,
+            bytes: Bytes(u64::from(bytes)),
+            sent,
+            received,
+            flows,
+        };
+        let event = match tag.credit {
+            Some(trimmed) => Event::Credit { granted: pull, trimmed },
+            None if nak => Event::Nak(psn),
+            None => Event::Notice(notice, telemetry),
+        };
         let key = Key { to, job: config.fabric.job_of(traffic), vl };
         self.expect_event(nic, Expected { key, event }, time);
     }
@@ -193,13 +241,23 @@ impl InFlight {
 }
 
 impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
-    /// A packet starts at this NIC at `now`. `notice`: the notice that it is; `psn`: its number in its flow.
-    pub(super) fn tag(&mut self, packet: PacketIdx, notice: Option<NoticeIdx>, psn: u32, now: Instant) {
+    /// A packet starts at this NIC at `now`. `notice`: the notice that it is; other packets have labels. `psn`: its number in its flow.
+    pub(super) fn tag(
+        &mut self,
+        packet: PacketIdx,
+        notice: Option<NoticeIdx>,
+        (label, psn): (Label, u32),
+        now: Instant,
+    ) {
         let in_flight = &mut *self.in_flight;
         in_flight.forget_telemetry(packet);
         let tag = match notice {
             Some(notice) => in_flight.notices.take(notice),
-            None => Tag { sent: now, psn, ..Tag::default() },
+            None => {
+                let Label { pull_target: pull, entropy } = label;
+                in_flight.packets[packet].note = entropy.map_or(0, |entropy| u32::from(entropy) + 1);
+                Tag { sent: now, psn, pull, entropy: entropy.unwrap_or(0), ..Tag::default() }
+            }
         };
         in_flight.set_tag(packet, tag);
     }

@@ -7,6 +7,7 @@
 //! before a notice arrives, none of its messages is released until then.
 
 use super::flows::{Event, Expected, Flow, Key};
+use super::transport::Label;
 use crate::network::features::Instance;
 use crate::network::index::{LaneIdx, MessageIdx, PortIdx, Queued};
 use crate::network::packet::{Content, Message};
@@ -51,6 +52,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         }
         let message = self.in_flight.messages[index];
         if self.in_flight.is_notice(&message) {
+            self.fill_grant(index);
             return;
         }
         let key = Key::of_message(&self.config.fabric, &message);
@@ -58,9 +60,13 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         let flow = self.flow_of(key);
         if flow.released == index {
             flow.released = MessageIdx::NONE;
-        } else if selective && let Content::Lost(_) = message.content() {
+            return;
+        }
+        if selective && let Content::Lost(_) = message.content() {
             self.note_loss(key, &message);
         }
+        let headers = self.config.fabric.packets_of(message.left) * u64::from(self.config.fabric.header);
+        self.flow_of(key).control.offered(Bytes(message.left + headers));
     }
 
     /// A lost packet is given up: its flow goes on without it.
@@ -95,6 +101,11 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
                     self.flow_of(key).control.measured(&path, now);
                 }
                 self.flow_of(key).control.noticed(&notice, now);
+            }
+            Event::Credit { granted, trimmed } => self.flow_of(key).control.pulled(granted, trimmed),
+            Event::Asked(asked) => {
+                self.take_asked(&asked, now);
+                return;
             }
             Event::Nak(psn) => self.go_back(key, psn, now),
             Event::Returned(psn, message) => self.take_returned(key, psn, message, now),
@@ -180,11 +191,16 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         let key = Key::of_message(&self.config.fabric, record);
         let again = self.in_flight.psn_to_send_again(self.config, record);
         let (packet, rest) = self.segment(lane, message);
-        if self.config.has::<I>().controls && (!control || notice.is_some()) {
-            let psn = if control { 0 } else { self.flow_of(key).back.number(again) };
-            self.tag(packet, notice, psn, now);
-        }
         let bytes = Bytes(u64::from(self.in_flight.packets[packet].bytes));
+        if self.config.has::<I>().controls && (!control || notice.is_some()) {
+            let labelled = if control {
+                (Label::default(), 0)
+            } else {
+                let flow = self.flow_of(key);
+                (flow.control.label(bytes, now), flow.back.number(again))
+            };
+            self.tag(packet, notice, labelled, now);
+        }
         self.start(lane, packet, now);
         if !control {
             self.account(key, bytes, now);

@@ -55,20 +55,23 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
             return;
         }
         let link = config.naming.link_of(self.number);
+        let now_and_whole =
+            [config.conditions.wires[self.port.wire as usize].bandwidth, config.fabric.graph.link(link).bandwidth];
         let buffer = u64::from(config.fabric.buffer_of(lane));
         let lane = *self.marking(lane);
         let root = match outputs {
             MarkingOutputs::All => true,
             MarkingOutputs::Roots => KIND == kind::TO_HOST || !lane.was_short || joined > lane.short_until,
             MarkingOutputs::ToHosts => KIND == kind::TO_HOST,
+            MarkingOutputs::ToSwitches => KIND != kind::TO_HOST,
         };
         let queue = lane.queued + bytes;
         // A packet alone is not a queue.
-        let from = from.bytes(buffer).max(u64::from(config.fabric.full));
+        let from = from.bytes(buffer, now_and_whole).max(u64::from(config.fabric.full));
         if !root || queue <= from {
             return;
         }
-        let to = to.bytes(buffer);
+        let to = to.bytes(buffer, now_and_whole);
         let chance = match queue <= to {
             true => u64::from(probability) * (queue - from) / (to - from),
             false if above == u32::MAX => u64::MAX,

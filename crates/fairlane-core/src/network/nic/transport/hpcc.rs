@@ -285,7 +285,9 @@ mod tests {
         let (sent, now) = (Instant(sent * MICROSECOND), Instant(now * MICROSECOND));
         flow.measured(path, now);
         let (bytes, received, flows) = (Bytes(1000), now, 1);
-        flow.noticed(&Notice { marked: false, trimmed: false, bytes, sent, received, flows }, now);
+        let (marked, trimmed, last_hop, entropy, pull_target) = (false, false, false, 0, 0);
+        let notice = Notice { marked, trimmed, last_hop, entropy, pull_target, bytes, sent, received, flows };
+        flow.noticed(&notice, now);
         flow.started(bytes, Picoseconds(80_000), now);
         (flow.earliest(now) - now).0 as f64 / 1000.0
     }

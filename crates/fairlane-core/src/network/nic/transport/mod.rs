@@ -59,6 +59,16 @@ pub trait Transport: Send + Sync {
         None
     }
 
+    /// How receivers grant credit to its flows, if they do. Asked once.
+    fn pulls(&self) -> Option<Pulls> {
+        None
+    }
+
+    /// Whether its flows select paths, by [`Label::entropy`].
+    fn chooses_paths(&self) -> bool {
+        false
+    }
+
     /// A flow that begins.
     fn flow(self: Arc<Self>, setup: &FlowSetup) -> Box<dyn Flow>;
 }
@@ -71,6 +81,16 @@ pub trait Flow: DynClone + Send + Sync {
     /// What switches have written into the packet that a notice answers, in the order of its links: just before the notice is
     /// handed over.
     fn measured(&mut self, _path: &[LinkTelemetry], _now: Instant) {}
+    /// Packets of so many bytes on the wire, all told, are to be sent: those of a message, or one that was lost or trimmed.
+    fn offered(&mut self, _bytes: Bytes) {}
+
+    /// What a packet of this size on the wire, which starts at `now`, carries. [`Flow::started`] follows.
+    fn label(&mut self, _bytes: Bytes, _now: Instant) -> Label {
+        Label::default()
+    }
+
+    /// Credit arrives: `granted` bytes since the flow began, from a receiver that knew of so many trimmed packets.
+    fn pulled(&mut self, _granted: u64, _trimmed: u32) {}
 
     /// A notice arrives at `now`.
     fn noticed(&mut self, _notice: &Notice, _now: Instant) {}
@@ -84,6 +104,30 @@ pub trait Flow: DynClone + Send + Sync {
 }
 
 dyn_clone::clone_trait_object!(Flow);
+
+/// Fields of a packet that its flow sets.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Label {
+    /// The bytes of credit that the flow asks for, since it began.
+    pub pull_target: u64,
+    /// The number from which the path is computed; none if the routing selects it.
+    pub entropy: Option<u16>,
+}
+
+/// How receivers grant credit; see [`pulls`](crate::network::nic::pulls).
+#[derive(Clone, Copy, Debug)]
+pub struct Pulls {
+    /// Round trip of a full packet and its acknowledgement; if it is not set, [`FlowSetup::round_trip`].
+    pub base_rtt: Option<Picoseconds>,
+    /// Above 1, the rate follows marks and trimmed packets, and is at least 0.9 divided by this.
+    pub oversubscription: u32,
+}
+
+/// Bytes that a link carries in a time, at least a full packet.
+pub(in crate::network::nic) fn bandwidth_delay(bandwidth: BitsPerSec, time: Picoseconds, full: Bytes) -> u64 {
+    let bits = u128::from(bandwidth.0) * u128::from(time.0) / 1_000_000_000_000;
+    u64::try_from(bits / 8).unwrap_or(u64::MAX).clamp(full.0, 1 << 40)
+}
 
 /// Where a flow begins.
 #[derive(Clone, Copy, Debug)]
@@ -149,6 +193,8 @@ pub enum MarkingOutputs {
     Roots,
     /// Those to hosts.
     ToHosts,
+    /// Those to switches.
+    ToSwitches,
 }
 
 /// The length of a queue.
@@ -156,16 +202,23 @@ pub enum MarkingOutputs {
 pub enum Threshold {
     /// This many bytes, given as this parameter.
     Bytes(&'static str, Bytes),
+    /// This many bytes, given as this parameter, where the link has its whole bandwidth, otherwise in proportion: the same delay.
+    Scaled(&'static str, Bytes),
     /// So many sixteenths of a lane's input buffer.
     Sixteenths(u8),
 }
 
 impl Threshold {
-    /// In bytes, for lanes with this input buffer.
+    /// In bytes, for lanes with this input buffer of a link with this bandwidth now and as a whole.
     #[must_use]
-    pub const fn bytes(self, buffer: u64) -> u64 {
+    pub fn bytes(self, buffer: u64, bandwidths: [BitsPerSec; 2]) -> u64 {
         match self {
             Self::Bytes(_, bytes) => bytes.0,
+            Self::Scaled(_, bytes) if bandwidths[0] == bandwidths[1] => bytes.0,
+            Self::Scaled(_, bytes) => {
+                let [now, whole] = bandwidths.map(|bandwidth| u128::from(bandwidth.0));
+                u64::try_from(u128::from(bytes.0) * now / whole.max(1)).unwrap_or(u64::MAX)
+            }
             Self::Sixteenths(part) => buffer * part as u64 / 16,
         }
     }
@@ -193,6 +246,12 @@ pub struct Notice {
     pub marked: bool,
     /// A switch has trimmed the packet: its payload did not come, and it will start again.
     pub trimmed: bool,
+    /// It was trimmed at its last hop, the output to its host.
+    pub last_hop: bool,
+    /// The entropy of the packet; see [`Label::entropy`].
+    pub entropy: u16,
+    /// The highest pull target that the receiver knew of; see [`Label::pull_target`].
+    pub pull_target: u64,
     /// Bytes of the packet on the wire.
     pub bytes: Bytes,
     /// When the packet started at its NIC.
@@ -217,6 +276,8 @@ pub struct Surroundings<'a> {
     pub virtual_lanes: u8,
     /// Switches queue packets at their inputs.
     pub input_queued: bool,
+    /// The routing computes paths from entropies: [`Routing::takes_entropies`](crate::routing::Routing::takes_entropies).
+    pub takes_entropies: bool,
 }
 
 impl Feedback {
@@ -236,7 +297,7 @@ impl Feedback {
         }
         let Some(marking) = &self.marking else { return Ok(()) };
         for threshold in [marking.from, marking.to] {
-            if let Threshold::Bytes(key, bytes) = threshold
+            if let Threshold::Bytes(key, bytes) | Threshold::Scaled(key, bytes) = threshold
                 && bytes > given.buffer
             {
                 let Surroundings { buffer, buffer_key, .. } = given;

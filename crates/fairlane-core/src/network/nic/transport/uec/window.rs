@@ -1,8 +1,7 @@
-//! Congestion control by network signals for lossy lanes: a window that follows marks, delays and trimmed packets, as the Ultra
-//! Ethernet transport has it (Ultra Ethernet Consortium, Ultra Ethernet Specification 1.0, section 3.6.13, NSCC).
+//! Congestion control at senders, NSCC (Ultra Ethernet Specification 1.0, section 3.6.13): a window.
 //!
-//! Every packet is acknowledged. The acknowledgement tells whether a switch has marked the packet, and the packet's queueing delay,
-//! its round trip less `base_rtt`; below, `target` is the target delay.
+//! An acknowledgement reports whether a switch has marked the packet, and gives the packet's queueing delay, its round trip less
+//! `base_rtt`; below, `target` is the target delay.
 //!
 //! | | delay below the target | delay at the target or above |
 //! |---|---|---|
@@ -20,46 +19,7 @@
 //! The window begins at its largest value, 1.5 times the bandwidth times `base_rtt`, so that nothing waits for a first round trip.
 //! Constants are those of the specification for 100 Gbit/s and 12 us, scaled as it says.
 
-use std::sync::Arc;
-
-use schemars::{JsonSchema, schema_for};
-use serde::Deserialize;
-
-use super::{Entry, Feedback, Flow, FlowSetup, Marking, MarkingOutputs, Notice, Notices, Threshold, Transport};
-use crate::error::BuildError;
-use crate::ids::VirtualLane;
-use crate::units::{Bytes, Instant, Picoseconds};
-
-/// The line in the table.
-pub const ENTRY: Entry = Entry {
-    name: "uec",
-    summary: "Ultra Ethernet's congestion control by marks, delays and trimmed packets, for lossy lanes",
-    schema: || schema_for!(Params),
-    build: |json, ()| Ok(Box::new(Uec::new(crate::table::params("network.transport", json)?)?)),
-};
-
-/// A window by marks, delays and trimmed packets.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-#[schemars(extend("examples" = [{}, { "base_rtt": 14_000_000, "kmin": 37_350, "kmax": 145_250 }]))]
-struct Params {
-    /// Round trip of a full packet and its acknowledgement on the longest path of a fabric without load. Default: that of the fabric.
-    base_rtt: Option<Picoseconds>,
-    /// Queueing delay that is aimed at. Default: three quarters of `base_rtt`.
-    target_delay: Option<Picoseconds>,
-    /// Queue below which nothing is marked. Default: 12 KiB.
-    kmin: Bytes,
-    /// Queue from which on everything is marked. Default: 48 KiB.
-    kmax: Bytes,
-    /// Virtual lane of acknowledgements. Default: that of the packets that they acknowledge.
-    notice_vl: Option<u8>,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self { base_rtt: None, target_delay: None, kmin: Bytes(12 << 10), kmax: Bytes(48 << 10), notice_vl: None }
-    }
-}
+use super::super::Notice;
 
 /// Hardly any delay, ps; and less than the target.
 const NO_DELAY: u64 = 1_000_000;
@@ -69,65 +29,9 @@ const BYTE: u64 = 256;
 /// The bandwidth-delay product that the specification's constants are for: 100 Gbit/s times 12 us, in bytes.
 const REFERENCE: u64 = 150_000;
 
-struct Uec {
-    params: Params,
-}
-
-impl Uec {
-    fn new(params: Params) -> Result<Self, BuildError> {
-        let wrong = |key: &str, value: String, allowed: &str| {
-            Err(BuildError::value(format!("network.transport.{key}"), value, allowed))
-        };
-        if let Some(base_rtt) = params.base_rtt.filter(|time| !(1_000..=1_000_000_000_000).contains(&time.0)) {
-            return wrong("base_rtt", base_rtt.to_string(), "1 ns to 1 s");
-        }
-        if let Some(target) = params.target_delay.filter(|time| !(1..=1_000_000_000_000).contains(&time.0)) {
-            return wrong("target_delay", target.to_string(), "above zero, at most 1 s");
-        }
-        if params.kmax < params.kmin {
-            return wrong("kmax", params.kmax.0.to_string(), "at least kmin");
-        }
-        Ok(Self { params })
-    }
-}
-
-impl Transport for Uec {
-    fn accepts_losses(&self) -> bool {
-        true
-    }
-
-    fn feedback(&self) -> Option<Feedback> {
-        Some(Feedback {
-            marking: Some(Marking {
-                outputs: MarkingOutputs::All,
-                from: Threshold::Bytes("kmin", self.params.kmin),
-                to: Threshold::Bytes("kmax", self.params.kmax),
-                probability: u32::MAX,
-                above: u32::MAX,
-                smallest: Bytes(0),
-            }),
-            telemetry: false,
-            notices: Notices::EveryPacket,
-            // All that it says is in the header.
-            bytes: Bytes(0),
-            vl: self.params.notice_vl.map(VirtualLane),
-        })
-    }
-
-    fn flow(self: Arc<Self>, setup: &FlowSetup) -> Box<dyn Flow> {
-        let base = self.params.base_rtt.unwrap_or(setup.round_trip).0.max(1_000);
-        let full = setup.full_packet.0;
-        let bits = u128::from(setup.bandwidth.0) * u128::from(base) / 1_000_000_000_000;
-        let bdp = u64::try_from(bits / 8).unwrap_or(u64::MAX >> 20).clamp(full, 1 << 40);
-        let largest = bdp * 3 / 2;
-        let target = self.params.target_delay.map_or(base * 3 / 4, |delay| delay.0);
-        Box::new(UecFlow { cwnd: largest * BYTE, largest, full, bdp, base, target, ..UecFlow::default() })
-    }
-}
-
-/// A flow, in bytes and picoseconds.
+/// The window of a flow, in bytes and picoseconds.
 #[derive(Clone, Default)]
-struct UecFlow {
+pub(super) struct Window {
     /// The window, in 1/256 of a byte.
     cwnd: u64,
     in_flight: u64,
@@ -161,7 +65,27 @@ struct UecFlow {
     target: u64,
 }
 
-impl UecFlow {
+impl Window {
+    /// That of a flow of which `bdp` bytes are under way in the time `base`, with full packets of `full` bytes.
+    pub fn new(full: u64, bdp: u64, base: u64, target: u64) -> Self {
+        let largest = bdp * 3 / 2;
+        Self { cwnd: largest * BYTE, largest, full, bdp, base, target, ..Self::default() }
+    }
+
+    /// The window, in bytes.
+    pub const fn bytes(&self) -> u64 {
+        self.cwnd / BYTE
+    }
+
+    /// Whether another packet may start.
+    pub const fn is_open(&self) -> bool {
+        self.in_flight < self.bytes()
+    }
+
+    pub const fn started(&mut self, bytes: u64) {
+        self.in_flight += bytes;
+    }
+
     /// The window becomes `cwnd`, from one packet to the largest.
     fn set(&mut self, cwnd: u64) {
         self.cwnd = cwnd.clamp(self.full * BYTE, self.largest * BYTE);
@@ -216,15 +140,10 @@ impl UecFlow {
         self.adapts = now + self.base + self.target;
         (self.achieved, self.trimmed) = (0, 0);
     }
-}
 
-impl Flow for UecFlow {
-    fn noticed(&mut self, notice: &Notice, now: Instant) {
-        let (bytes, now) = (notice.bytes.0, now.0);
-        if notice.trimmed {
-            self.lost(notice.bytes, Instant(now));
-            return;
-        }
+    /// The acknowledgement of a packet arrives at `now`.
+    pub fn acknowledged(&mut self, notice: &Notice, now: u64) {
+        let bytes = notice.bytes.0;
         self.in_flight -= bytes;
         self.achieved += bytes;
         let delay = (now - notice.sent.0).saturating_sub(self.base);
@@ -246,18 +165,13 @@ impl Flow for UecFlow {
         self.adapt(now);
     }
 
-    fn lost(&mut self, bytes: Bytes, now: Instant) {
-        self.in_flight -= bytes.0;
-        self.trimmed += bytes.0;
-        self.set(self.cwnd.saturating_sub(bytes.0 * BYTE));
-        self.adapt(now.0);
-    }
-
-    fn earliest(&self, now: Instant) -> Instant {
-        if self.in_flight >= self.cwnd / BYTE { Instant::MAX } else { now }
-    }
-
-    fn started(&mut self, bytes: Bytes, _wire_time: Picoseconds, _now: Instant) {
-        self.in_flight += bytes.0;
+    /// A packet was trimmed, or lost and its timeout passes, at `now`. `shrinks`: because of that the window shrinks by its bytes.
+    pub fn lost(&mut self, bytes: u64, shrinks: bool, now: u64) {
+        self.in_flight -= bytes;
+        self.trimmed += bytes;
+        if shrinks {
+            self.set(self.cwnd.saturating_sub(bytes * BYTE));
+        }
+        self.adapt(now);
     }
 }
