@@ -91,10 +91,13 @@ fn first_word(text: &str) -> String {
     text.chars().take_while(|letter| letter.is_alphanumeric() || *letter == '_').collect()
 }
 
-/// The files of a registry's folder that hold an entry; the others hold the registry together.
+/// The files of a registry's folder, or folders with a `mod.rs`, that hold an entry; the others hold the registry together.
 fn entries(folder: &str) -> BTreeSet<String> {
     let paths = fs::read_dir(source().join(folder)).unwrap().map(|entry| entry.unwrap().path());
-    let holds_entry = |path: &PathBuf| path.is_file() && fs::read_to_string(path).unwrap().contains(" const ENTRY: ");
+    let holds_entry = |path: &PathBuf| {
+        let file = if path.is_dir() { path.join("mod.rs") } else { path.clone() };
+        fs::read_to_string(file).is_ok_and(|text| text.contains(" const ENTRY: "))
+    };
     paths.filter(holds_entry).map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned()).collect()
 }
 

@@ -10,8 +10,8 @@
 //!
 //! A packet is one record, and its copies are never in the network at the same time: it can be sent again when the record of its loss, or
 //! of its arrival after the gap, has come back to the sender, two windows later. The packets before it, which take at least a round trip,
-//! are sent in the meantime. A flow keeps its adapters when they fail. There are no acknowledgements but those of transports, and a sender has no limit of its own on packets in
-//! flight.
+//! are sent in the meantime. A flow keeps its adapters when they fail. There are no acknowledgements but those of transports, and a sender
+//! has no limit of its own on packets in flight.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -88,6 +88,14 @@ impl GoBack {
             psn += 1;
         }
         self.cursor = (psn < self.next).then_some(psn);
+    }
+
+    /// Waits for no packet that has not come back. It may come no more: its receiver accepts it if it knows that those before it are
+    /// given up, or if it has come over another path.
+    fn skip_absent(&mut self) {
+        if let Some(cursor) = self.cursor {
+            self.cursor = self.returned.range(cursor..).next().map(|(psn, _)| *psn);
+        }
     }
 
     /// Takes the next packet to be sent again, unless it has been released, or has not come back yet.
@@ -232,29 +240,23 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
             return;
         }
         self.go_back(key, psn, now);
-        let back = &mut self.flow_of(key).back;
-        if let Some(cursor) = back.cursor.filter(|cursor| !back.returned.contains_key(cursor)) {
-            // It has come after all, over another path: nothing else would end the wait for it.
-            back.cursor = back.returned.range(cursor..).next().map(|(psn, _)| *psn);
-        }
+        self.flow_of(key).back.skip_absent();
     }
 
     /// A packet of a flow is given up at `now`.
     pub(super) fn go_on_without(&mut self, key: Key, psn: u32, now: Instant) {
-        let back = &mut self.flow_of(key).back;
-        back.given_up.insert(psn);
-        if back.cursor == Some(psn) {
-            back.proceed(psn);
-        } else {
-            self.go_back(key, psn + 1, now);
-        }
+        self.flow_of(key).back.given_up.insert(psn);
+        self.go_back(key, psn + 1, now);
+        self.flow_of(key).back.skip_absent();
     }
 
-    /// The transport of a flow learns that packets are not in flight any more.
+    /// The transport of a flow learns that packets are not in flight any more, and are to be sent again.
     fn note_returned(&mut self, key: Key, messages: &[MessageIdx], now: Instant) {
         for message in messages {
             let bytes = self.in_flight.messages[*message].left + u64::from(self.config.fabric.header);
-            self.flow_of(key).control.lost(Bytes(bytes), now);
+            let control = &mut self.flow_of(key).control;
+            control.lost(Bytes(bytes), now);
+            control.offered(Bytes(bytes));
         }
     }
 }
