@@ -56,7 +56,24 @@ class FakeEngine:
     def table(self, name: str) -> Table:
         tables = {"ranks": self._ranks, "calls": self._calls, "ports": self._ports, "interference": self._waits}
         tables |= {"job_marks": self._marks, "under_way": self._under_way, "totals": self._totals}
+        tables |= {"class_latency": self._class_latency, "class_bytes": self._class_bytes, "pauses": self._pauses}
         return {**tables, "failures": self._failures, "sweeps": self._sweeps}[name]()
+
+    @staticmethod
+    def _class_latency() -> Table:
+        """No classes."""
+        none: tuple[str, list[int]] = ("u8", [])
+        return table(**{"class": ("json", [])}, of=("json", []), count=none, sum_low=none, sum_high=none)
+
+    @staticmethod
+    def _class_bytes() -> Table:
+        return table(job=("u4", []), **{"class": ("json", [])}, bytes=("u8", []))
+
+    @staticmethod
+    def _pauses() -> Table:
+        """No priority flow control."""
+        counts = {name: ("u8", []) for name in ("first", "pauses", "paused", "longest", "peak", "expired", "dropped")}
+        return table(link=("u4", []), lane=("u1", []), storm=("u1", []), **counts)
 
     def _totals(self) -> Table:
         """Nothing lost, and no congestion control."""

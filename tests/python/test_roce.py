@@ -11,7 +11,7 @@ from fairlane.errors import BuildError
 from fairlane.results.flows import flows
 from report_runs import printed
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "roce.toml"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "ai" / "roce.toml"
 DCQCN = {"name": "dcqcn", "kmin": "40 kB", "kmax": "160 kB", "pmax": 0.2}
 PAYLOAD, SENDERS = 1000, 4
 
