@@ -8,7 +8,6 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::parameters::Parameters;
 use crate::error::BuildError;
 use crate::ids::LinkId;
 use crate::topology::{Graph, Vertex};
@@ -104,16 +103,11 @@ impl Pfc {
         Thresholds { xoff: narrow(xoff), xon: narrow(xon), delay: self.delay(graph, link) }
     }
 
-    /// Checks the thresholds of all links, for lanes with buffers of these sizes, of which `key` is the name.
+    /// Checks the thresholds of all links, for full packets of this size and lanes with buffers of these sizes, of which `key` is the name.
     ///
     /// # Errors
     /// [`BuildError::Value`] if a buffer has no room for a packet and the headroom of its link, or `xon` is above `xoff`.
-    pub fn check(
-        &self,
-        graph: &Graph,
-        parameters: &Parameters,
-        (key, buffers): (&str, &[Bytes]),
-    ) -> Result<(), BuildError> {
+    pub fn check(&self, graph: &Graph, full: Bytes, (key, buffers): (&str, &[Bytes])) -> Result<(), BuildError> {
         for (name, time) in [("response", Some(self.response)), ("watchdog", self.watchdog)] {
             if let Some(time) = time.filter(|time| time.0 > 1_000_000_000_000_000) {
                 let path = format!("network.flow_control.{name}");
@@ -123,7 +117,6 @@ impl Pfc {
         if self.watchdog == Some(Picoseconds::ZERO) {
             return Err(BuildError::value("network.flow_control.watchdog", Picoseconds::ZERO, "a time above zero"));
         }
-        let full = parameters.largest_packet();
         let links = (0..).take(graph.links().len()).map(LinkId);
         let switches = links.filter(|link| matches!(graph.link(*link).to, Vertex::Switch(_)));
         let Some(longest) = switches.max_by_key(|link| self.headroom(graph, *link, full)) else { return Ok(()) };

@@ -3,8 +3,9 @@
 use std::cmp::Reverse;
 
 use super::fabric::Fabric;
-use super::in_flight::Deferred;
+use super::in_flight::{Deferred, InFlight};
 use super::index::{LaneIdx, PacketIdx, PortIdx};
+use super::nic::flows::Event as FlowEvent;
 use super::packet::{Content, Message, Packet};
 use super::port::{each_lane, pool_taken};
 use super::shard::Shard;
@@ -265,6 +266,23 @@ impl Network {
 }
 
 impl Shard {
+    /// Telemetry = that of packets, of notices that wait at NICs, and of notices that arrive.
+    fn telemetry_balances(&self) -> Result<(), String> {
+        let InFlight { packets, tags, notices, flows, telemetry, .. } = &self.in_flight;
+        let of_packets = packets.used().filter_map(|(packet, _)| tags.get(packet)).map(|tag| tag.telemetry);
+        let waiting = notices.used().map(|(_, tag)| tag.telemetry);
+        let arriving =
+            flows.rows().iter().flat_map(|nic| nic.expected.values()).filter_map(|expected| match expected.event {
+                FlowEvent::Notice(_, telemetry) => Some(telemetry),
+                _ => None,
+            });
+        let owned: usize = of_packets.chain(waiting).chain(arriving).map(|last| telemetry.links(last)).sum();
+        match telemetry.kept() {
+            kept if kept == owned => Ok(()),
+            kept => Err(format!("telemetry of {kept} links is kept, packets and notices have that of {owned}")),
+        }
+    }
+
     /// See [`Network::for_each_queued`]; with the port.
     fn for_each_queued(&self, mut visit: impl FnMut(&Packet, PacketState<PortIdx>)) {
         self.for_each_inside(&mut visit);

@@ -157,7 +157,7 @@ pub(super) fn flow_control(
     let key = memory.map_or("network.buffer", |memory| memory.total().0);
     let own = |lane: &usize| memory.and_then(|memory| memory.of_lane(u8::try_from(*lane).unwrap_or(u8::MAX)));
     let sizes: Vec<Bytes> = paused.iter().map(|lane| own(lane).unwrap_or(buffers.lane)).collect();
-    pfc.check(graph, &spec.network, (key, &sizes))
+    pfc.check(graph, spec.network.largest_packet(), (key, &sizes))
 }
 
 /// Builds the transport that stands at `path`, and checks that the fabric can give what it needs.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::go_back_n::{GoBack, Sequence};
-use super::pulls::{Asked, Pacer};
+use super::pulls::{Asked, Pacer, Source};
 use super::transport::{self, FlowSetup, Notice, RECENT};
 use crate::ids::{JobId, VirtualLane};
 use crate::network::config::Config;
@@ -168,9 +168,6 @@ pub(in crate::network) enum Event {
     /// The timeout of the packet with this number has passed, which was then a message with this sequence.
     Timeout(u32, u64),
 }
-
-/// A flow at its receiver: the sending address, job, virtual lane.
-pub(in crate::network) type Source = (u32, JobId, VirtualLane);
 
 /// The flows of which packets have come to a NIC.
 #[derive(Clone, Default)]

@@ -2,6 +2,7 @@
 
 pub(super) mod flows;
 pub(super) mod go_back_n;
+mod grants;
 mod inject;
 mod notices;
 mod pacing;
@@ -9,6 +10,7 @@ mod pull_rate;
 mod pulls;
 pub(super) mod queue_pairs;
 mod reassemble;
+mod resend;
 mod segment;
 pub mod transport;
 

@@ -1,8 +1,9 @@
 //! Notices: what a NIC answers to packets of a transport with [`Feedback`](super::transport::Feedback), and what becomes of
 //! the answers at the sender. See [`transport`](super::transport) for the whole.
 
-use super::flows::{Event, Expected, Key, Remains, Source, Tag};
-use super::pulls::Asked;
+use super::flows::{Event, Expected, Key, Remains, Tag};
+use super::pull_rate::Congestion;
+use super::pulls::{Asked, Source};
 use super::transport::{Label, Notice, Notices};
 use crate::ids::{TrafficId, VirtualLane};
 use crate::network::config::Config;
@@ -76,7 +77,7 @@ impl InFlight {
             return 0;
         }
         let Tag { pull: target, marked, last_hop, .. } = *tag;
-        let asked = Asked { source, traffic, to, target, trimmed, marked, last_hop };
+        let asked = Asked { source, traffic, to, target, congestion: Congestion { marked, trimmed, last_hop } };
         self.expect_event(nic, Expected { key: Key { to, job, vl }, event: Event::Asked(asked) }, time);
         self.flows[nic].pacer.know(&asked)
     }
@@ -124,6 +125,13 @@ impl InFlight {
             mirror: false,
             packed: Content::Notice(notice).into(),
         })
+    }
+
+    /// Nobody will look at the telemetry of a packet, if it has any.
+    pub fn forget_telemetry(&mut self, packet: PacketIdx) {
+        if let Some(tag) = self.tags.get_mut(packet) {
+            self.telemetry.take(std::mem::take(&mut tag.telemetry));
+        }
     }
 
     /// Nothing is left of a trimmed packet that has come to its host but what its notice says of it.

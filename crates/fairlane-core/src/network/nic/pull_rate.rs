@@ -9,7 +9,6 @@
 //!   has grown since it fell.
 //! - It is 1 at most and 0.9 divided by the oversubscription at least.
 
-use super::pulls::Asked;
 use crate::rng::draw;
 use crate::units::{Instant, Picoseconds};
 
@@ -49,13 +48,22 @@ impl Default for PullRate {
     }
 }
 
+/// The congestion that a packet has met on its way.
+#[derive(Clone, Copy)]
+pub(in crate::network) struct Congestion {
+    pub marked: bool,
+    pub trimmed: bool,
+    /// It was trimmed at the output to the NIC.
+    pub last_hop: bool,
+}
+
 impl PullRate {
     /// A packet has come.
-    pub fn count(&mut self, asked: &Asked) {
+    pub fn count(&mut self, Congestion { marked, trimmed, last_hop }: Congestion) {
         self.received += 1;
-        self.marked += u64::from(asked.marked && !asked.trimmed);
-        self.trimmed += u64::from(asked.trimmed && !asked.last_hop);
-        self.trimmed_last_hop += u64::from(asked.trimmed && asked.last_hop);
+        self.marked += u64::from(marked && !trimmed);
+        self.trimmed += u64::from(trimmed && !last_hop);
+        self.trimmed_last_hop += u64::from(trimmed && last_hop);
     }
 
     /// Makes the changes of all intervals that have ended by `now`. `seed`: of their lengths.
@@ -101,25 +109,15 @@ impl PullRate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::{JobId, TrafficId, VirtualLane};
 
     /// The share of the link's rate after intervals in each of which 100 packets come, so many of them marked and trimmed.
     fn rates(marked: usize, trimmed: usize, last_hop: bool) -> Vec<f64> {
-        let asked = Asked {
-            source: (0, JobId(0), VirtualLane(0)),
-            traffic: TrafficId(0),
-            to: 1,
-            target: 0,
-            marked: false,
-            trimmed: false,
-            last_hop,
-        };
         let mut rate = PullRate::default();
         (0..60)
             .map(|_| {
                 for packet in 0..100 {
                     let trimmed = packet < trimmed;
-                    rate.count(&Asked { trimmed, marked: !trimmed && packet >= 100 - marked, ..asked });
+                    rate.count(Congestion { trimmed, marked: !trimmed && packet >= 100 - marked, last_hop });
                 }
                 rate.change(4);
                 rate.rate as f64 / ONE as f64

@@ -1,17 +1,40 @@
 //! Marks of congestion control: a switch's output marks packets when they start, by the bytes in the queue of their lane. See
-//! [`Marking`].
+//! [`Marking`]. It writes telemetry into those whose transport asks for it.
 
 use super::{ActivePort, LaneMarking, each_lane, kind};
 use crate::network::features::Instance;
+use crate::network::in_flight::InFlight;
 use crate::network::index::{LaneIdx, PacketIdx};
 use crate::network::packet::Packet;
-use crate::network::transport::{Marking, MarkingOutputs};
+use crate::network::transport::{LinkTelemetry, Marking, MarkingOutputs};
 use crate::rng::draw;
-use crate::units::Instant;
+use crate::units::{Bytes, Instant};
 
 impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     fn marking(&mut self, lane: LaneIdx) -> &mut LaneMarking {
         &mut self.in_flight.marking[self.base + lane.index()]
+    }
+
+    /// A packet that has left its queue starts at `now`: the switch counts it, and writes into it if its transport asks for that.
+    #[cold]
+    pub(super) fn write_telemetry(&mut self, packet: PacketIdx, now: Instant) {
+        let InFlight { packets, tags, telemetry, marking, .. } = &mut *self.in_flight;
+        let bytes = packets[packet].bytes;
+        let job = self.config.fabric.job_of(packets[packet].traffic);
+        let sent = telemetry.count(self.number, bytes);
+        let asked = self.config.fabric.feedback_of(job).is_some_and(|feedback| feedback.telemetry);
+        let tag = &mut tags[packet];
+        if asked && !tag.control {
+            let queued = marking[self.base..][..self.config.fabric.lanes].iter().map(|lane| lane.queued).sum();
+            let link = LinkTelemetry {
+                link: self.config.naming.link_id::<I>(self.number),
+                queued: Bytes(queued),
+                sent,
+                at: now,
+                bandwidth: self.config.conditions.wires[self.port.wire as usize].bandwidth,
+            };
+            tag.telemetry = telemetry.insert(link, tag.telemetry);
+        }
     }
 
     /// A packet joins the queue of a lane.
