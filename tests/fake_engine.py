@@ -72,7 +72,8 @@ class FakeEngine:
     @staticmethod
     def _pauses() -> Table:
         """No priority flow control."""
-        counts = {name: ("u8", []) for name in ("first", "pauses", "paused", "longest", "peak", "expired", "dropped")}
+        names = ("first", "pauses", "paused", "longest", "peak", "expired", "dropped")
+        counts: dict[str, tuple[str, Sequence[Any]]] = {name: ("u8", []) for name in names}
         return table(link=("u4", []), lane=("u1", []), storm=("u1", []), **counts)
 
     def _totals(self) -> Table:

@@ -90,9 +90,9 @@ def test_dcqcn_keeps_pauses_away() -> None:
         job = incast(*"bcde", placement={"hosts": [0, 4, 8, 12, 1]})
         simulation = Simulation(scenario(fabric, job, buffer="2 MiB", transport=transport, duration="30 ms"))
         simulation.run_for("10 ms")
-        before = simulation.pauses()["paused_ps"].sum()
+        before = int(simulation.pauses()["paused_ps"].sum())
         simulation.run_for("10 ms")
-        paused[transport] = simulation.pauses()["paused_ps"].sum() - before
+        paused[transport] = int(simulation.pauses()["paused_ps"].sum()) - before
     assert paused["credits_only"] > 10 * 10**9
     assert paused["dcqcn"] < 0.05 * paused["credits_only"]
 
@@ -103,8 +103,8 @@ PAIRS = {"name": "pairs", "workload": {"name": "open_loop", "pattern": "uniform"
 def stormy(**control: str) -> Simulation:
     """Random traffic among 16 hosts, one of which sends PAUSE for a millisecond."""
     fabric = {"topology": "fat_tree", "hosts": 16, "radix": 8, "levels": 2}
-    network = {"flow_control": {"name": "pfc", **control}, "retransmission_timeout": "300 us"}
-    given = scenario(fabric, PAIRS, duration="1.6 ms", **network)
+    pfc = {"name": "pfc", **control}
+    given = scenario(fabric, PAIRS, duration="1.6 ms", flow_control=pfc, retransmission_timeout="300 us")
     simulation = Simulation(given.model_copy(update={"seed": 3}))
     simulation.storm("host0", at="100 us", until="1.1 ms")
     return simulation
