@@ -36,7 +36,7 @@ class Finding:
 
 @dataclass
 class Outcome:
-    """What came of the inputs."""
+    """Findings, readers and exit codes of all inputs."""
 
     findings: list[Finding] = field(default_factory=list)
     readers: Counter[str] = field(default_factory=Counter)

@@ -52,7 +52,7 @@ class Small:
 
 
 def reproduced(claims: list[str], studies: Mapping[str, Mapping[str, Any]], folder: Path) -> Small:
-    """The runs of studies with these changes and no others, and all claims by what came of them."""
+    """The runs of studies with these changes and no others, and all claims, judged by their results."""
     change = {name: {"skip": True} for name in STUDIES} | {
         study: {
             "scenario": {**TINY["scenario"], **its.get("scenario", {})},

@@ -224,7 +224,7 @@ def repeat(
 
     Args:
         plan: The plan of the first replicate.
-        outcome: What came of it.
+        outcome: Its outcome.
         first: Its verdicts.
         executor: Performs tasks; its store has those that were performed before.
         replicates: How many replicates are wanted; 0 to judge by those from elsewhere alone.

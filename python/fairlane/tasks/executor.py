@@ -69,7 +69,7 @@ class Executor:
         self._waiting: deque[Computable] = deque()
         self._running: dict[Future[Outcome], Computable] = {}
         self.outcomes: dict[str, Outcome] = {}
-        """What came of the tasks that have an answer, by digest, whenever they were computed."""
+        """Outcomes of the tasks that have an answer, by digest, whenever they were computed."""
         self.failures: dict[str, Failure] = {}
         """What has failed as often as it was tried, by digest."""
         self.laps: dict[str, float] = {}

@@ -168,7 +168,7 @@ class Store:
     def finish(
         self, kind: Kind, schema_version: int, tables: Mapping[str, pl.DataFrame], files: Mapping[str, str]
     ) -> None:
-        """Stores what came of all tasks: tables as Parquet, then other files, and the manifest over them.
+        """Stores the results of all tasks: tables as Parquet, then other files, and the manifest over them.
 
         Raises ``ResultsError`` if that fails; the folder is then not complete.
         """
@@ -182,7 +182,7 @@ class Store:
         seal(self.folder, kind, schema_version, [*(f"{name}.parquet" for name in tables), *files])
 
     def get(self, task: Computable) -> Outcome | None:
-        """What came of a task before; None if nothing is stored. Raises ``ResultsError`` if it cannot be read.
+        """The stored outcome of a task; None if there is none. Raises ``ResultsError`` if it cannot be read.
 
         An answer that is not the one that was stored is none: it is named in ``damaged``, and computed again.
         """

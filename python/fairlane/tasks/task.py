@@ -204,7 +204,7 @@ class Stopwatch:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of performing a task: an answer or an error in words, where the time went and processor time, s."""
+    """The outcome of a task: an answer or an error in words, where the time went and processor time, s."""
 
     answer: Answer | None = None
     error: str | None = None

@@ -24,7 +24,7 @@ pub struct PauseCounters {
     pub first: Instant,
     /// The most bytes in the buffer at the far end.
     pub peak: u32,
-    /// Whether a host has paused the lane without a reason.
+    /// Whether a storm has paused the lane: a host that sends PAUSE without a reason.
     pub storm: bool,
     /// Pauses in which the watchdog dropped packets.
     pub expired: u64,
@@ -44,13 +44,13 @@ struct Freed {
 #[derive(Clone, Debug)]
 pub(super) struct Pauses {
     thresholds: Thresholds,
-    /// From its beginning until the watchdog drops packets; none at NICs.
+    /// Time from the beginning of a pause until the watchdog drops packets; none at NICs.
     watchdog: Option<Picoseconds>,
     /// Bytes in the buffer at the far end.
     occupied: u32,
     /// The heads of packets that arrive there, in order.
     arrivals: VecDeque<(Instant, u32)>,
-    /// In no order.
+    /// Packets that leave it, in no order.
     freed: Vec<Freed>,
     /// The buffer has sent PAUSE, and not RESUME.
     congested: bool,

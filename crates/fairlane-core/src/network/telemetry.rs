@@ -23,7 +23,7 @@ pub(super) struct Telemetry {
 }
 
 impl Telemetry {
-    /// None, of so many ports.
+    /// No telemetry yet, for so many ports that have sent nothing.
     pub fn new(ports: usize) -> Self {
         Self { records: Pool::default(), sent: Indexed::of(0, ports) }
     }

@@ -12,9 +12,6 @@ use crate::network::packet::Content;
 use crate::network::port::ActivePort;
 use crate::units::{Bytes, Instant, Picoseconds};
 
-/// A grant of nothing takes the time of so many bytes.
-const EMPTY: u64 = 1 << 10;
-
 fn base_rtt(config: &Config, job: JobId, pulls: Pulls) -> Picoseconds {
     let round_trip = config.fabric.round_trips[config.fabric.transport_place(job)];
     pulls.base_rtt.unwrap_or(round_trip).max(Picoseconds(1_000))
@@ -71,7 +68,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         let pacer = self.pacer();
         let Grant { source, demand, bytes } = pacer.grant(window).expect("invariant: a grant is for some flow");
         let (to, job, vl) = source;
-        let time = bandwidth.serialization(Bytes(if bytes == 0 { EMPTY } else { bytes }));
+        let time = bandwidth.serialization(Bytes(bytes));
         pacer.next = now + pacer.rate.stretch(time);
         pacer.scheduled = false;
         let (next, more) = (pacer.next, pacer.has_demand());

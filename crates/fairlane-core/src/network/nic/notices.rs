@@ -181,7 +181,7 @@ impl InFlight {
         self.hand_over(config, Content::Trimmed(packet), (packet, link), time);
     }
 
-    /// A packet leaves its payload behind at a switch, `last_hop`: at the output to its host: of `whole` bytes on virtual lane `vl` before.
+    /// A packet is trimmed at a switch. Before, it had `whole` bytes and was on virtual lane `vl`; `last_hop`: at the output to its host.
     pub fn tag_trimmed(&mut self, packet: PacketIdx, whole: u32, vl: VirtualLane, last_hop: bool) {
         let tag = &mut self.tags[packet];
         (tag.whole, tag.vl, tag.last_hop) = (whole, vl, last_hop);

@@ -85,7 +85,7 @@ impl Meaning<'_> {
     }
 }
 
-/// Checks what came of the calls against what they mean.
+/// Checks the outcome of the calls against their meaning.
 fn check_meaning(algorithm: &Algorithm, calls: &[Call], outcome: &Outcome) {
     let meaning = Meaning { calls };
     let place = |rank: u32| format!("{} {}, rank {rank}: {:?}", algorithm.build.kind.name(), algorithm.name, calls[0]);

@@ -36,7 +36,7 @@ pub const ENTRY: Entry = Entry {
     build: |json, ()| Ok(Box::new(Uec::new(crate::table::params("network.transport", json)?)?)),
 };
 
-/// A window by marks, delays and trimmed packets.
+/// Ultra Ethernet's congestion control: by a window, by credits of receivers, or by both.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(extend("examples" = [{}, { "base_rtt": 14_000_000, "kmin": 37_350, "kmax": 145_250 },
