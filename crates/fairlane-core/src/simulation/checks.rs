@@ -73,7 +73,7 @@ pub(super) fn lossy(
     input_queued: bool,
     (transport, job_transports): (&Arc<dyn Transport>, &JobTransports),
 ) -> Result<(), BuildError> {
-    let QosSpec { lossy, trim_vl, sl2vl, default, kinds, .. } = &spec.qos;
+    let QosSpec { lossy, trim_vl, sl2vl, default, kinds, classes, .. } = &spec.qos;
     let virtual_lanes = 1 + sl2vl.iter().max().copied().unwrap_or(0);
     for (key, vl) in lossy.iter().map(|vl| ("qos.lossy", vl)).chain(trim_vl.iter().map(|vl| ("qos.trim_vl", vl))) {
         if *vl >= virtual_lanes {
@@ -103,8 +103,10 @@ pub(super) fn lossy(
         if own.unwrap_or(transport).accepts_losses() {
             continue;
         }
-        // A rank's level comes before a kind's, and that before the job's.
-        let levels = kinds.values().flatten().chain(job.ranks.values()).copied();
+        // A rank's level comes before a kind's, that before a class's, and that before the job's.
+        let selects = |class: &&ClassSpec| class.jobs.as_ref().is_none_or(|names| names.contains(&job.name));
+        let of_classes = classes.iter().filter(selects).filter_map(|class| class.service_level);
+        let levels = kinds.values().flatten().chain(job.ranks.values()).copied().chain(of_classes);
         let mut lanes = levels.chain([job.service_level.unwrap_or(*default)]).map(vl);
         if let Some(lost) = lanes.find(|vl| lossy.contains(vl)) {
             let (path, named) = match &job.transport {
