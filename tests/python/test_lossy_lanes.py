@@ -101,3 +101,11 @@ def test_a_job_on_other_lanes_may_have_any_transport(htsim: ModuleType) -> None:
     simulation = fairlane.Simulation(fairlane.Scenario.read(given))
     simulation.run_for("1 ms")
     assert simulation.table("ranks")["finished"].all()
+
+
+def test_a_class_on_a_lossy_lane_needs_a_transport_for_losses(htsim: ModuleType) -> None:
+    given = document(htsim)
+    given["jobs"][0] |= {"service_level": 1, "transport": "credits_only"}
+    given["classes"] = {"large": {"size": {"above": "1 KiB"}, "service_level": 0}}
+    with pytest.raises((ScenarioError, BuildError), match="lanes that lose nothing.*virtual lane 0"):
+        fairlane.Simulation(fairlane.Scenario.read(given))

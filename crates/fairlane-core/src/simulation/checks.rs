@@ -13,6 +13,7 @@ use crate::network::{self, LaneBuffers, Pfc, Retransmission};
 use crate::observe::RecordOf;
 use crate::program::Program;
 use crate::qos::arbiter::MAX_LANES;
+use crate::qos::classes::ClassSpec;
 use crate::qos::levels::{Levels, TrafficKind};
 use crate::registry::Registry;
 use crate::routing::{MAX_CHANNELS, Routing};
