@@ -107,5 +107,5 @@ def test_a_class_on_a_lossy_lane_needs_a_transport_for_losses(htsim: ModuleType)
     given = document(htsim)
     given["jobs"][0] |= {"service_level": 1, "transport": "credits_only"}
     given["classes"] = {"large": {"size": {"above": "1 KiB"}, "service_level": 0}}
-    with pytest.raises((ScenarioError, BuildError), match="lanes that lose nothing.*virtual lane 0"):
+    with pytest.raises((ScenarioError, BuildError), match=r"lanes that lose nothing.*virtual lane 0"):
         fairlane.Simulation(fairlane.Scenario.read(given))
