@@ -143,7 +143,7 @@ impl Levels {
     }
 
     /// What messages are counted for, by [`TrafficId`]: a job, and the number of a class, or `None` for its messages that have none.
-    /// Classes are not counted apart where [`MOST_COUNTED`] would not do.
+    /// With more than 4,096 jobs and classes of jobs, classes are not counted apart.
     #[must_use]
     pub fn traffic(&self) -> Vec<(JobId, Option<usize>)> {
         let numbers = |set: ClassSet| (0..MAX_CLASSES).filter(move |class| set >> class & 1 == 1);

@@ -32,7 +32,7 @@ impl Graph {
     /// | `from_level`, `to_level` | number | levels of switches; 0 for hosts, and where there are no levels |
     /// | `class` | number | of [`Graph::classes`] |
     /// | `rail` | number | the adapter whose plane it is in; -1 if it is in none |
-    /// | `role` | name | see [`LinkRole`](super::LinkRole) |
+    /// | `role` | name | see [`LinkRole`] |
     /// | `from_name`, `to_name` | name | the ends |
     /// | `from_port`, `to_port` | number | ports at the ends |
     /// | `bandwidth` | bit/s | |

@@ -114,7 +114,7 @@ pub struct Label {
     pub entropy: Option<u16>,
 }
 
-/// How receivers grant credit; see [`pulls`](crate::network::nic::pulls).
+/// How receivers grant credit: their pacers are in `network/nic/pulls.rs`.
 #[derive(Clone, Copy, Debug)]
 pub struct Pulls {
     /// Round trip of a full packet and its acknowledgement; if it is not set, [`FlowSetup::round_trip`].
