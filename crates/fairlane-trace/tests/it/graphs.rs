@@ -336,7 +336,7 @@ fn flows_of_htsim_and_of_ns_3_are_the_same() {
         ("0->2", "0->3", "line 6: 0->3: two of 3 hosts, 0 to 2"),
         ("start 5e6", "started 5e6", "line 5: an unknown attribute \"started\": \"2->1 id 2 started 5e6 size 10\""),
         ("start 5e6", "trigger 4", "line 5: trigger 4 is not defined"),
-        ("Connections 3", "Connections 4", "Connections 4, and 3 flows"),
+        ("Connections 3", "Connections 4", "Connections 4, and 3 follow"),
         ("Nodes 3", "Nodes 2147483648", "2147483648 hosts: at most 1048576"),
         ("Nodes 3", "Nodes 0", "no hosts"),
         ("size 10", "", "line 5: size, and start or trigger, are needed: \"2->1 id 2 start 5e6\""),
