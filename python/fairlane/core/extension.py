@@ -70,8 +70,8 @@ class Build:
     """A compiled simulator with plug-in crates."""
 
     folder: Path
-    library: str
-    """Name of the file, which has the start of its SHA-256."""
+    file_name: str
+    """Name of the extension module, which has the start of its SHA-256."""
     conditions: Conditions
     crates: tuple[Crate, ...]
     debug: bool = False
@@ -79,8 +79,8 @@ class Build:
 
     @property
     def file(self) -> Path:
-        """The library."""
-        return self.folder / self.library
+        """The extension module."""
+        return self.folder / self.file_name
 
     @classmethod
     def read(cls, folder: Path) -> "Build | None":
@@ -89,7 +89,7 @@ class Build:
         try:
             data = json.loads(path.read_text("utf-8"))
             crates = tuple(Crate(**crate) for crate in data["crates"])
-            return cls(folder, data["library"], Conditions(**data["conditions"]), crates, data["debug"])
+            return cls(folder, data["file_name"], Conditions(**data["conditions"]), crates, data["debug"])
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, ValueError, TypeError, KeyError) as error:
@@ -97,7 +97,7 @@ class Build:
 
     def record(self) -> str:
         """The text of the record."""
-        data = {"conditions": asdict(self.conditions), "library": self.library, "debug": self.debug}
+        data = {"conditions": asdict(self.conditions), "file_name": self.file_name, "debug": self.debug}
         return json.dumps({**data, "crates": [asdict(crate) for crate in self.crates]}, indent=1) + "\n"
 
     def problem(self) -> Problem | None:
@@ -110,7 +110,7 @@ class Build:
         elif made.core != here.core:
             words = f"was built for another compiled simulator than that in {_PACKAGE}"
         elif not self.file.is_file():
-            words = f"{self.library} is missing"
+            words = f"{self.file_name} is missing"
         else:
             return None
         return Problem.of_file(self.folder / RECORD, f"{words}; {AGAIN}")

@@ -5,8 +5,9 @@
 //! none, to the others, up to a speculative window above their target, so that they may start at once when they have more to
 //! send. A grant is a control packet. A flow of which a trimmed packet comes is granted at least a full packet more.
 //!
-//! In an oversubscribed fabric the rate of grants follows congestion that the receiver sees ([`Pulls::oversubscription`](super::transport::Pulls::oversubscription)): see
-//! [`PullRate`].
+//! In an oversubscribed fabric
+//! ([`Pulls::oversubscription`](super::transport::Pulls::oversubscription)) the rate of grants follows congestion that the receiver
+//! sees: see [`PullRate`].
 
 use std::collections::VecDeque;
 
