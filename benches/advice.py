@@ -18,8 +18,8 @@ from time import process_time
 
 import polars as pl
 
-from fairlane.advice.alternatives import Advice, Check, advise
-from fairlane.advice.model import learn, read_runs
+from fairlane.learn.advice.alternatives import Advice, Check, advise
+from fairlane.learn.advice.model import learn, read_runs
 
 HOME = Path(__file__).parent.parent
 SCENARIO = HOME / "examples" / "advice.toml"

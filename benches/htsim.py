@@ -21,7 +21,7 @@ from rich.progress import track
 from rich.table import Table
 
 import fairlane
-from fairlane.statistics import Estimate, independent
+from fairlane.core.statistics import Estimate, independent
 
 ROOT = Path(__file__).parent.parent
 TABLE = ROOT / "docs" / "data" / "htsim.csv"

@@ -58,7 +58,7 @@ def peak() -> float:
 def measure(fabric: Fabric, ranks: int) -> None:
     """Prints what one fabric takes, in this process."""
     from fairlane import Scenario
-    from fairlane.scenario import resolve as resolving
+    from fairlane.model.scenario import resolve as resolving
 
     before, start = peak(), time.process_time()
     rows: list[tuple[float, float]] = []

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing_extensions import override
 
 import fairlane
-from fairlane.controller import Controller, Settings, Work, control
+from fairlane.sim.controller import Controller, Settings, Work, control
 
 
 class LongestCompute(Controller):

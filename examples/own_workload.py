@@ -6,8 +6,8 @@ The class needs no registration: a scenario names it as "own_workload.py:Ring", 
 """
 
 import fairlane
-from fairlane.units import Size
-from fairlane.workload import Rank, Workload
+from fairlane.core.units import Size
+from fairlane.model.workload import Rank, Workload
 
 
 class Ring(Workload):

@@ -6,9 +6,9 @@ from typing import Any
 
 import polars as pl
 
-from fairlane.campaign.cells import KEYS, VALUES, Cells
-from fairlane.campaign.file import CampaignFile
-from fairlane.campaign.simulating import SCHEMA, table
+from fairlane.papers.campaign.cells import KEYS, VALUES, Cells
+from fairlane.papers.campaign.file import CampaignFile
+from fairlane.papers.campaign.simulating import SCHEMA, table
 
 CAMPAIGN = """
 title = "Small machine"

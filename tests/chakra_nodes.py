@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from fairlane.workload.trace import unpack
+from fairlane.model.workload.trace import unpack
 
 COLLECTIVES = ("allreduce", "reduce", "allgather", "gather", "scatter", "bcast", "alltoall", "reduce_scatter")
 COMM_COLL_NODE = 7

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import Field
 
 from fairlane.study.pinned import simulate
+from fairlane.study.tasks.task import Stopwatch, Task
 from fairlane.study.treatments import Treatment
-from fairlane.tasks.task import Stopwatch, Task
 
 if TYPE_CHECKING:
-    from fairlane.scenario import Scenario
+    from fairlane.model.scenario import Scenario
     from fairlane.study.pinned import Pinned
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from fairlane.controller import Controller, Settings
-from fairlane.placement import PlacementPolicy
-from fairlane.placement.mapping import Mapping
-from fairlane.qos import Expansion
-from fairlane.workload import Rank, Workload
+from fairlane.sim.controller import Controller, Settings
+from fairlane.model.placement import PlacementPolicy
+from fairlane.model.placement.mapping import Mapping
+from fairlane.model.qos import Expansion
+from fairlane.model.workload import Rank, Workload
 
 Path(__file__).with_name("ran").touch()
 

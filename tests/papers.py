@@ -6,17 +6,17 @@ from typing import Any
 
 import polars as pl
 
-from fairlane.reproduce import Reproduction, conclude, folder_of
-from fairlane.reproduce.deriving import Deriving
-from fairlane.reproduce.folder import Change
-from fairlane.reproduce.judging import Finding, findings
-from fairlane.reproduce.planning import Options, Plan, plan_of
-from fairlane.reproduce.running import stored_as
-from fairlane.scenario import Scenario
+from fairlane.model.scenario import Scenario
+from fairlane.papers.deriving import Deriving
+from fairlane.papers.folder import Change
+from fairlane.papers.judging import Finding, findings
+from fairlane.papers.planning import Options, Plan, plan_of
+from fairlane.papers.reproduce import Reproduction, conclude, folder_of
+from fairlane.papers.running import stored_as
 from fairlane.study.sql import Database
 from fairlane.study.study import Study
-from fairlane.tasks.executor import Executor
-from fairlane.tasks.store import Store
+from fairlane.study.tasks.executor import Executor
+from fairlane.study.tasks.store import Store
 from small_study import Here
 
 

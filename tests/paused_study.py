@@ -6,7 +6,7 @@ from typing import Any
 from unittest.mock import patch
 
 from fairlane.cli import main
-from fairlane.tasks.store import Store
+from fairlane.study.tasks.store import Store
 
 __all__ = ["paused"]
 
@@ -25,5 +25,5 @@ def paused(answers: int) -> None:
             sys.stdin.read()
         return wait(*futures, **options)
 
-    with patch.object(Store, "keep", kept), patch("fairlane.tasks.executor.wait", waiting):
+    with patch.object(Store, "keep", kept), patch("fairlane.study.tasks.executor.wait", waiting):
         main()

@@ -3,13 +3,13 @@
 from pathlib import Path
 from typing import Any
 
-from fairlane.reproduce import Reproduction, conclude, plan
-from fairlane.reproduce.folder import Claim
-from fairlane.reproduce.judging import Finding
-from fairlane.reproduce.running import stored_as
-from fairlane.reproduce.verdicts import ClaimVerdict
-from fairlane.tasks.executor import Executor
-from fairlane.tasks.store import Store
+from fairlane.papers.folder import Claim
+from fairlane.papers.judging import Finding
+from fairlane.papers.reproduce import Reproduction, conclude, plan
+from fairlane.papers.running import stored_as
+from fairlane.papers.verdicts import ClaimVerdict
+from fairlane.study.tasks.executor import Executor
+from fairlane.study.tasks.store import Store
 from small_study import Here
 
 # What is measured is the number of the replicate, counted from 0, which its seed says; and the same in a fixed study.

@@ -14,10 +14,10 @@ import pytest
 
 import fairlane
 from fairlane import Run, Scenario
-from fairlane.fabric.view import Fabric
 from fairlane.learn.scheduler.compare import compare_allocators, results_of
 from fairlane.learn.scheduler.log import LoggedJob
-from fairlane.placement import ALLOCATORS
+from fairlane.model.fabric.view import Fabric
+from fairlane.model.placement import ALLOCATORS
 from fairlane.results.base import Results
 from fairlane.results.reproduction import (
     MAP_TABLES,
@@ -103,7 +103,7 @@ def study(folder: Path, more: str = "") -> StudyResults:
     file = folder.with_suffix(".toml")
     file.write_text(STUDY + more)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fairlane.tasks.pools.Processes", Here)
+        patch.setattr("fairlane.study.tasks.pools.Processes", Here)
         return run(Study.load(file), out=folder, workers=1, progress=False)
 
 

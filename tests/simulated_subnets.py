@@ -14,8 +14,8 @@ from fairlane.cli.command import write_folder
 from fairlane.cluster.opensm.check import Subnet
 from fairlane.cluster.opensm.check.query import PORT_INFO, SL_TO_VL
 from fairlane.cluster.opensm.export import export
-from fairlane.fabric.identities import nodes_of
-from fairlane.fabric.wiring import Cable, Wiring
+from fairlane.model.fabric.identities import nodes_of
+from fairlane.model.fabric.wiring import Cable, Wiring
 from waiting import HANG_S
 
 RECORDED = Path(__file__).parent / "data" / "opensm"

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from fairlane.reproduce import conclude, plan
-from fairlane.reproduce.running import stored_as
-from fairlane.tasks.executor import Executor
-from fairlane.tasks.store import Store
+from fairlane.papers.reproduce import conclude, plan
+from fairlane.papers.running import stored_as
+from fairlane.study.tasks.executor import Executor
+from fairlane.study.tasks.store import Store
 from small_study import Here
 
 PAPER = """

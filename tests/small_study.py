@@ -3,7 +3,7 @@
 from concurrent.futures import Future
 from typing import Any
 
-from fairlane.tasks.task import Computable, Outcome, perform
+from fairlane.study.tasks.task import Computable, Outcome, perform
 
 SCENARIO = """
 name = "small"

@@ -10,17 +10,17 @@ from tempfile import TemporaryDirectory
 import polars as pl
 
 import fairlane
-from fairlane.analysis.analyze import analyze
 from fairlane.cluster.counters.shared import HotLink
 from fairlane.cluster.opensm.check import Checked, Difference
-from fairlane.controller import control as controlled
-from fairlane.fabric.congestion import Root
-from fairlane.fabric.view import Fabric
 from fairlane.learn.predict.validation import Comparison
 from fairlane.learn.scheduler.slowdown.model import load_model
-from fairlane.pattern import analyse, program_of
-from fairlane.placement import measure
-from fairlane.scenario.models import Job
+from fairlane.model.fabric.congestion import Root
+from fairlane.model.fabric.view import Fabric
+from fairlane.model.pattern import analyse, program_of
+from fairlane.model.placement import measure
+from fairlane.model.scenario.models import Job
+from fairlane.sim.analysis.analyze import analyze
+from fairlane.sim.controller import control as controlled
 from fairlane.views import (
     analysis,
     comparison,

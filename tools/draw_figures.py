@@ -16,10 +16,10 @@ from pathlib import Path
 import polars as pl
 from PIL import Image
 
-from fairlane.reproduce import PAPERS, folder_of, plan
-from fairlane.reproduce.figures import data_of, figures_of
-from fairlane.reproduce.folder import FiguresTable
-from fairlane.reproduce.running import Outcome, with_tables
+from fairlane.papers.figures import data_of, figures_of
+from fairlane.papers.folder import FiguresTable
+from fairlane.papers.reproduce import PAPERS, folder_of, plan
+from fairlane.papers.running import Outcome, with_tables
 from fairlane.results.reproduction import FigureData
 from fairlane.study.sql import Database
 from fairlane.views.kinds import write_pictures

@@ -19,13 +19,13 @@ from typing import Any
 import polars as pl
 from PIL import Image
 
+from fairlane.core.statistics import over_replicates
+from fairlane.core.wording import percent, significant, with_half_width
 from fairlane.results.study import StudyResults
-from fairlane.statistics import over_replicates
 from fairlane.study.conditions import CONDITION, varied, with_condition
 from fairlane.study.replicates import over_points
 from fairlane.study.running import run
 from fairlane.study.study import Study
-from fairlane.wording import percent, significant, with_half_width
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"

@@ -89,7 +89,7 @@ def agent_page() -> str:
 
 def campaign_page() -> str:
     """The page about ``campaign.toml``; keys of a parameter that only papers have are left out."""
-    document = importlib.import_module("fairlane.campaign.file").CampaignFile.model_json_schema()
+    document = importlib.import_module("fairlane.papers.campaign.file").CampaignFile.model_json_schema()
     for name in ("CampaignParameter", "Effect"):
         for key in ("set", "rules", "of"):
             del document["$defs"][name]["properties"][key]
@@ -123,7 +123,7 @@ def study_page() -> str:
 
 def paper_page() -> str:
     """The page about the files in the folder of a paper."""
-    folder, space = (importlib.import_module(f"fairlane.reproduce.{name}") for name in ("folder", "space"))
+    folder, space = (importlib.import_module(f"fairlane.papers.{name}") for name in ("folder", "space"))
     tables = {
         "paper.toml": folder.PaperTable,
         "claims.toml": folder.ClaimsTable,
@@ -184,7 +184,7 @@ def _value(column: str, value: Any, schemas: Any) -> str:
 
 def names_page() -> str:
     """The page of everything that has a name, from the tables of the simulator and the registries."""
-    listing = importlib.import_module("fairlane.names")
+    listing = importlib.import_module("fairlane.cli.registries")
     parts = [
         "# Names\n\nEverything that inputs can name. `fairlane list` prints the same, `fairlane list KIND NAME` the "
         "parameters, which are described with [scenario files](scenario.md) unless they are given here. "
@@ -272,22 +272,31 @@ def man_pages() -> Iterator[tuple[str, str, str]]:
         yield f"commands/{name}", name, (command.help or "").strip().partition("\n")[0].rstrip(".")
 
 
-ROOMS = {"cluster", "lab", "learn"}
-"""Packages whose modules are meant to be imported as those of ``fairlane`` itself are."""
-INTERNAL = {"cli", "core", "inputs", "otf2_child", "wording"}
-"""Modules of the package that nobody imports from outside."""
+INTERNAL = {
+    "cli",
+    "core.bridge",
+    "core.otf2_child",
+    "inputs",
+    "study.treatments",
+    "views.analysis",
+    "views.drawing",
+    "views.run",
+    "views.vegalite",
+}
+"""Rooms and modules that nobody imports from outside."""
 
 
 def public_modules() -> Iterator[str]:
-    """The package and the modules directly in it or in a room; what is deeper is how they are made."""
+    """The package, its rooms and the modules directly in them; what is deeper is how they are made."""
     package = importlib.import_module("fairlane")
     yield package.__name__
-    for name in sorted(module.name for module in pkgutil.iter_modules(package.__path__)):
-        if name in ROOMS:
-            room = importlib.import_module(f"fairlane.{name}")
-            yield from sorted(f"{room.__name__}.{module.name}" for module in pkgutil.iter_modules(room.__path__))
-        elif not name.startswith("_") and name not in INTERNAL:
-            yield f"fairlane.{name}"
+    for room in sorted(module.name for module in pkgutil.iter_modules(package.__path__)):
+        if room.startswith("_") or room in INTERNAL:
+            continue
+        yield f"fairlane.{room}"
+        path = importlib.import_module(f"fairlane.{room}").__path__
+        names = sorted(f"{room}.{module.name}" for module in pkgutil.iter_modules(path))
+        yield from (f"fairlane.{name}" for name in names if name not in INTERNAL)
 
 
 def python_pages(tables: Collection[str]) -> Iterator[tuple[str, str]]:

@@ -18,16 +18,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fairlane.comparison import compare
-    from fairlane.errors import BuildError, FairlaneError, Problem, RunError, ScenarioError
-    from fairlane.fabric.view import Fabric
-    from fairlane.folders import load, query
+    from fairlane.core.errors import BuildError, FairlaneError, Problem, RunError, ScenarioError
     from fairlane.inputs.code import allow_code
+    from fairlane.model.fabric.view import Fabric
+    from fairlane.model.scenario import Job, Scenario, required_virtual_lanes
+    from fairlane.model.workload import Workload
     from fairlane.results.run import Run
-    from fairlane.runner import run
-    from fairlane.scenario import Job, Scenario, required_virtual_lanes
-    from fairlane.simulation import Simulation
-    from fairlane.workload import Workload
+    from fairlane.sim.runner import run
+    from fairlane.sim.simulation import Simulation
+    from fairlane.study.comparison import compare
+    from fairlane.study.folders import load, query
 
 __all__ = [
     "BuildError",
@@ -51,23 +51,23 @@ __all__ = [
 ]
 
 _HOME = {
-    "BuildError": "fairlane.errors",
-    "Fabric": "fairlane.fabric.view",
-    "FairlaneError": "fairlane.errors",
-    "Job": "fairlane.scenario",
-    "Problem": "fairlane.errors",
+    "BuildError": "fairlane.core.errors",
+    "Fabric": "fairlane.model.fabric.view",
+    "FairlaneError": "fairlane.core.errors",
+    "Job": "fairlane.model.scenario",
+    "Problem": "fairlane.core.errors",
     "Run": "fairlane.results.run",
-    "RunError": "fairlane.errors",
-    "Scenario": "fairlane.scenario",
-    "ScenarioError": "fairlane.errors",
-    "Simulation": "fairlane.simulation",
-    "Workload": "fairlane.workload",
+    "RunError": "fairlane.core.errors",
+    "Scenario": "fairlane.model.scenario",
+    "ScenarioError": "fairlane.core.errors",
+    "Simulation": "fairlane.sim.simulation",
+    "Workload": "fairlane.model.workload",
     "allow_code": "fairlane.inputs.code",
-    "compare": "fairlane.comparison",
-    "load": "fairlane.folders",
-    "query": "fairlane.folders",
-    "required_virtual_lanes": "fairlane.scenario",
-    "run": "fairlane.runner",
+    "compare": "fairlane.study.comparison",
+    "load": "fairlane.study.folders",
+    "query": "fairlane.study.folders",
+    "required_virtual_lanes": "fairlane.model.scenario",
+    "run": "fairlane.sim.runner",
 }
 
 

@@ -9,7 +9,7 @@ from random import Random
 
 from fabric_dumps import dump as dump_text
 from fabric_dumps import link_report, ndt, ports_report, tree
-from fairlane.fabric.wiring import Wiring
+from fairlane.model.fabric.wiring import Wiring
 from small_study import SCENARIO
 
 ROOT = Path(__file__).parents[2]
@@ -27,8 +27,8 @@ def written(folder: Path, **files: str) -> list[Path]:
 
 
 def fabrics(folder: Path) -> list[Path]:
-    from fairlane.fabric.export import FORMATS
-    from fairlane.fabric.reader import read_wiring
+    from fairlane.model.fabric.export import FORMATS
+    from fairlane.model.fabric.reader import read_wiring
 
     dump = DATA / "fabrics" / "x5.ibnetdiscover"
     wiring = read_wiring(dump)
@@ -109,8 +109,8 @@ def advise_on(path: Path, _out: Path, _rng: Random) -> Command:
 
 
 def tables(folder: Path) -> list[Path]:
-    from fairlane.fabric.identities import endpoint_lids, endpoints_of
-    from fairlane.fabric.reader import read_wiring
+    from fairlane.model.fabric.identities import endpoint_lids, endpoints_of
+    from fairlane.model.fabric.reader import read_wiring
 
     dump = Path(shutil.copy(DATA / "fabrics" / "x5.ibnetdiscover", folder))
     wiring = read_wiring(dump)
@@ -140,7 +140,7 @@ def _ports_towards(wiring: Wiring, host: str) -> dict[str, int]:
 
 
 def imported(folder: Path) -> list[Path]:
-    from fairlane.fabric.reader import read_wiring
+    from fairlane.model.fabric.reader import read_wiring
 
     read_wiring(DATA / "fabrics" / "x5.ibnetdiscover").save(folder / "x5.json")
     text = SCENARIO.partition("[qos]")[0].partition("[fabric]")[0]
@@ -175,7 +175,7 @@ def check_imported(path: Path, _out: Path, _rng: Random) -> Command:
 
 def job_lists(folder: Path) -> list[Path]:
     """Two jobs as squeue, sacct and ``squeue --json`` print them, beside the fabric."""
-    from fairlane.fabric.reader import read_wiring
+    from fairlane.model.fabric.reader import read_wiring
 
     shutil.copy(DATA / "fabrics" / "x5.ibnetdiscover", folder)
     hosts = ",".join(read_wiring(folder / "x5.ibnetdiscover").hosts[:3])

@@ -353,7 +353,7 @@ def _flows(folder: Path) -> list[Path]:
 
 
 def _chakra(_folder: Path) -> list[Path]:
-    from fairlane.workload.trace import unpack
+    from fairlane.model.workload.trace import unpack
 
     return [unpack(DATA / "traces" / f"chakra_{name}.tar.zst") for name in ("allreduce-8", "ring-8")]
 

@@ -37,7 +37,7 @@ def case(seed: int, number: int, whole: dict[str, list[Path]], folder: Path) -> 
 def perform(command: Sequence[str], whole: Path) -> int:
     """Runs a command within this process; returns its exit code."""
     from fairlane.cli.main import execute
-    from fairlane.errors import FairlaneError
+    from fairlane.core.errors import FairlaneError
 
     if command[0] not in ("PLAN", "RESUME"):
         return execute(list(command))
@@ -61,10 +61,10 @@ def main(seed: int, folder: Path) -> None:
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what libraries print must not come between the answers
     os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
-    import fairlane.tasks.pools
+    import fairlane.study.tasks.pools
     from small_study import Here
 
-    vars(fairlane.tasks.pools)["Processes"] = Here
+    vars(fairlane.study.tasks.pools)["Processes"] = Here
     whole = {reader.name: sorted(reader.inputs(_made(folder / "whole" / reader.name))) for reader in READERS}
     print(json.dumps({"ready": True}), file=out, flush=True)
     for line in sys.stdin:

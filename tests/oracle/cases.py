@@ -12,9 +12,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from fairlane.errors import BuildError
-from fairlane.fabric.table import FabricTable
+from fairlane.core.errors import BuildError
 from fairlane.inputs.parameters import entries
+from fairlane.model.fabric.table import FabricTable
 from vopr.fabrics import draw_fabric
 
 from .case import (

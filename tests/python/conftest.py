@@ -51,7 +51,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tasks are performed in this process."""
     from small_study import Here
 
-    monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
+    monkeypatch.setattr("fairlane.study.tasks.pools.Processes", Here)
 
 
 @pytest.fixture(params=["oracle", "core"])

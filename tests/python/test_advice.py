@@ -8,16 +8,17 @@ import pytest
 from scipy import stats
 
 from advised import SCENARIO
-from fairlane import Scenario, runner
-from fairlane.advice.alternatives import Check, advise, ranked
-from fairlane.advice.features import change, pace, progress
-from fairlane.advice.model import COVERAGE
-from fairlane.advice.outcomes import link_share, runs_of, weights
-from fairlane.advice.question import Choice, ask
+from fairlane import Scenario
 from fairlane.cli.main import execute
+from fairlane.learn.advice.alternatives import Check, advise, ranked
+from fairlane.learn.advice.features import change, pace, progress
+from fairlane.learn.advice.model import COVERAGE
+from fairlane.learn.advice.outcomes import link_share, runs_of, weights
+from fairlane.learn.advice.question import Choice, ask
 from fairlane.learn.models.validation import lognormal_interval
-from fairlane.tasks.executor import Executor
-from fairlane.tasks.store import Store
+from fairlane.sim import runner
+from fairlane.study.tasks.executor import Executor
+from fairlane.study.tasks.store import Store
 from pictures import assert_drawn
 from small_study import Here
 
@@ -27,7 +28,7 @@ TRACE = Path(__file__).parent.parent / "data" / "traces" / "npb_ft-64.tar.zst"
 
 @pytest.fixture
 def scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
+    monkeypatch.setattr("fairlane.study.tasks.pools.Processes", Here)
     path = tmp_path / "small.toml"
     path.write_text(SCENARIO)
     return path

@@ -9,11 +9,11 @@ import polars as pl
 import pytest
 
 import advised
-from fairlane.advice.features import COLUMNS, FEATURES, described
-from fairlane.advice.model import RunTimeModel
 from fairlane.cli.main import execute
-from fairlane.errors import ScenarioError
+from fairlane.core.errors import ScenarioError
 from fairlane.inputs.problems import Problems, validated
+from fairlane.learn.advice.features import COLUMNS, FEATURES, described
+from fairlane.learn.advice.model import RunTimeModel
 from fairlane.learn.models import TreeSum, freeze
 from small_study import Here
 
@@ -74,7 +74,7 @@ def made_up(applications: int = 4, noise: float = 0.0, seeds: Sequence[int] = (1
 @pytest.fixture
 def few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("sklearn")
-    monkeypatch.setattr("fairlane.advice.model.TREES", 8)
+    monkeypatch.setattr("fairlane.learn.advice.model.TREES", 8)
 
 
 @pytest.mark.usefixtures("few_trees")
@@ -114,8 +114,8 @@ def test_the_first_guess_is_worked_out_by_hand() -> None:
 def test_advice_by_a_model_takes_few_simulations(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
-    monkeypatch.setattr("fairlane.advice.model.TREES", 2)
+    monkeypatch.setattr("fairlane.study.tasks.pools.Processes", Here)
+    monkeypatch.setattr("fairlane.learn.advice.model.TREES", 2)
     made_up(3).write_csv(tmp_path / "runs.csv")
     (tmp_path / "small.toml").write_text(SCENARIO)
     model = str(tmp_path / "model.json")

@@ -25,9 +25,9 @@ from fairlane.cluster.agent.jobs import Event, Setting, running
 from fairlane.cluster.agent.journal import Journal, status_of
 from fairlane.cluster.agent.system import AgentError
 from fairlane.cluster.agent.twin import Twin
-from fairlane.errors import ScenarioError
-from fairlane.fabric.wiring import Cable, Wiring
+from fairlane.core.errors import ScenarioError
 from fairlane.inputs.hosts import SlurmJob
+from fairlane.model.fabric.wiring import Cable, Wiring
 from waiting import HANG
 
 SOLVER = Setting("12", 1, ("host0", "host4", "host8", "host12"))
@@ -386,7 +386,8 @@ def test_status_reads_the_journal_and_little_else(tmp_path: Path) -> None:
         pass
     script = (
         "import sys; from fairlane.cli.main import execute; code = execute(sys.argv[1:]); "
-        "print(sorted({'polars', 'pint', 'scipy', 'fairlane.scenario', 'fairlane.fabric'} & set(sys.modules)), code)"
+        "print(sorted({'polars', 'pint', 'scipy', 'fairlane.model.scenario', 'fairlane.model.fabric'}"
+        " & set(sys.modules)), code)"
     )
     command = [sys.executable, "-c", script, "agent", "status", "--config", str(file)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -400,7 +401,7 @@ def test_status_reads_the_journal_and_little_else(tmp_path: Path) -> None:
 def test_code_of_a_profile_runs_only_with_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("FAIRLANE_ALLOW_CODE", raising=False)
     (tmp_path / "own.py").write_text(
-        "from fairlane.workload import AllToAll\nclass Mine(AllToAll):\n    'A workload of its own.'\n"
+        "from fairlane.model.workload import AllToAll\nclass Mine(AllToAll):\n    'A workload of its own.'\n"
     )
     text = agents.CONFIG.replace('name = "all_to_all", message_size = "2 KiB"', 'name = "own.py:Mine"')
     file = agents.config_file(tmp_path, text)

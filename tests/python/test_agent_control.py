@@ -18,7 +18,7 @@ from fairlane.cluster.agent.control import Period, Steered
 from fairlane.cluster.agent.jobs import NEUTRAL, Setting
 from fairlane.cluster.agent.journal import Journal, status_of
 from fairlane.cluster.agent.system import AgentError, BackendError
-from fairlane.errors import ScenarioError
+from fairlane.core.errors import ScenarioError
 from marking import marking, python
 from steered_jobs import BOTH, CONFIG, RANKS, Jobs
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fairlane.cluster.agent.config import PolicyTable
 from fairlane.cluster.agent.decision import WINDOW_S, Candidate, Prediction, decide, wait_s
-from fairlane.statistics import Estimate, independent
+from fairlane.core.statistics import Estimate, independent
 
 POLICY = PolicyTable(levels=[1], min_gain=0.02, max_loss=0.1)
 

@@ -18,7 +18,7 @@ from fairlane.cluster.agent.jobs import NEUTRAL, Setting
 from fairlane.cluster.agent.journal import Journal
 from fairlane.cluster.agent.system import BackendError
 from fairlane.cluster.agent.watch import perform
-from fairlane.errors import ScenarioError
+from fairlane.core.errors import ScenarioError
 from possible import no_testbed
 from waiting import wait_for
 

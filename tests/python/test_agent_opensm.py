@@ -23,7 +23,7 @@ from fairlane.cluster.agent.system import BackendError
 from fairlane.cluster.agent.watch import perform, recover
 from fairlane.cluster.opensm.check import Sizes, simulated_subnet
 from fairlane.cluster.opensm.policy import read_policy
-from fairlane.errors import ScenarioError
+from fairlane.core.errors import ScenarioError
 from fairlane.inputs.problems import Problems
 from possible import no_subnet
 from waiting import HANG

@@ -18,7 +18,7 @@ import slurm
 from fairlane.cli.main import execute
 from fairlane.cluster.agent.jobs import Listener, from_environment, notify, read_event, read_jobs, running
 from fairlane.cluster.agent.system import AgentError
-from fairlane.errors import ScenarioError
+from fairlane.core.errors import ScenarioError
 from fairlane.inputs.hosts import SlurmJob
 from fairlane.inputs.slurm_jobs import read_job_list
 from possible import no_slurm

@@ -18,8 +18,8 @@ from fairlane.cluster.opensm import check as checking
 from fairlane.cluster.opensm.check.layout import layout_of
 from fairlane.cluster.opensm.check.query import HIGH, LOW, VL_ARBITRATION, Smp, ask, decode_vlarb
 from fairlane.cluster.opensm.check.simulated import simulated_subnet
-from fairlane.errors import ScenarioError
-from fairlane.fabric.reader import read_wiring
+from fairlane.core.errors import ScenarioError
+from fairlane.model.fabric.reader import read_wiring
 from possible import no_subnet
 from simulated_subnets import TREES, exported, scenario
 from steered_jobs import BOTH, CONFIG, RANKS, Jobs

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from fairlane import Scenario
 from fairlane.cli.main import execute
-from fairlane.errors import ScenarioError
-from fairlane.fabric.view import Fabric
-from fairlane.placement import measure
-from fairlane.placement.mapping import HopBytes, Slots, hop_bytes
-from fairlane.placement.metrics import pieces
+from fairlane.core.errors import ScenarioError
+from fairlane.model.fabric.view import Fabric
+from fairlane.model.placement import measure
+from fairlane.model.placement.mapping import HopBytes, Slots, hop_bytes
+from fairlane.model.placement.metrics import pieces
 
 SCENARIO = """
 [fabric]
@@ -150,7 +150,7 @@ def test_blocks_of_a_grid_of_ranks_get_hosts_that_follow_each_other() -> None:
 
 def test_a_scenario_is_mapped_by_the_bytes_that_its_workload_sends() -> None:
     # A 4 x 4 grid of ranks on a 4 x 4 torus: every message goes over one link, if the ranks are where they belong.
-    from fairlane.pattern import observe, program_of
+    from fairlane.model.pattern import observe, program_of
 
     table = scenario(name="random", mapping="hop_bytes")
     traffic = observe(program_of(table.jobs[0].source, 16)).total.astype(float)

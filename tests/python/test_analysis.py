@@ -8,7 +8,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from fairlane.analysis.delays import (
+from fairlane.model.fabric.table import FabricTable
+from fairlane.sim.analysis.delays import (
     LATE,
     SLOW,
     by_neighbour,
@@ -19,12 +20,11 @@ from fairlane.analysis.delays import (
     table_one,
     wait_delays,
 )
-from fairlane.analysis.links import AHEAD, FLIT_BYTES, NO_ROOM, OWN, Trend, delayers, link_flits, message_packets
-from fairlane.analysis.neighbours import groups_spanned, neighbour_types
-from fairlane.analysis.record import Record, View, extremes, rounds, spans
-from fairlane.analysis.result import dominant_share
-from fairlane.analysis.walk import walk
-from fairlane.fabric.table import FabricTable
+from fairlane.sim.analysis.links import AHEAD, FLIT_BYTES, NO_ROOM, OWN, Trend, delayers, link_flits, message_packets
+from fairlane.sim.analysis.neighbours import groups_spanned, neighbour_types
+from fairlane.sim.analysis.record import Record, View, extremes, rounds, spans
+from fairlane.sim.analysis.result import dominant_share
+from fairlane.sim.analysis.walk import walk
 from fairlane.views.analysis.walk import links_chart
 
 US = 10**6

@@ -11,18 +11,18 @@ import polars as pl
 import pytest
 
 import fairlane
-from fairlane.analysis.again import Again
-from fairlane.analysis.analyze import analyze
-from fairlane.analysis.delays import by_neighbour
-from fairlane.analysis.links import AHEAD, OWN, delayers
-from fairlane.analysis.record import View, rounds
-from fairlane.analysis.result import Analysis
-from fairlane.analysis.walk import walk
 from fairlane.cli.main import execute
 from fairlane.cli.terminal import show
+from fairlane.core.errors import FairlaneError, ResultsError, ScenarioError
 from fairlane.core.tables import marks
-from fairlane.errors import FairlaneError, ResultsError, ScenarioError
-from fairlane.scenario import Resolved
+from fairlane.model.scenario import Resolved
+from fairlane.sim.analysis.again import Again
+from fairlane.sim.analysis.analyze import analyze
+from fairlane.sim.analysis.delays import by_neighbour
+from fairlane.sim.analysis.links import AHEAD, OWN, delayers
+from fairlane.sim.analysis.record import View, rounds
+from fairlane.sim.analysis.result import Analysis
+from fairlane.sim.analysis.walk import walk
 from fairlane.views.analysis import PAGE, view
 from pictures import assert_drawn
 from sealed import reseal
@@ -292,7 +292,7 @@ def test_iterations_can_be_chosen(whole: Path, capsys: pytest.CaptureFixture[str
     assert "FIRST..LAST" in capsys.readouterr().err
 
 
-@pytest.mark.long("analysis")
+@pytest.mark.long("sim/analysis")
 def test_a_recorded_application_on_a_fat_tree_is_analysed_whole(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copy(TRACE, folder / "trace.tar.zst")
     path = run(folder, "recorded", RECORDED)

@@ -14,10 +14,10 @@ import pytest
 from numpy.typing import NDArray
 
 from fairlane import Scenario, Simulation, _core
-from fairlane.fabric.graph import columns
-from fairlane.pattern import KINDS, Traffic, observe
-from fairlane.workload import WORKLOADS, JobScript, Kripke, Lu, Mg, Milc, Workload
-from fairlane.workload.trace import Trace
+from fairlane.model.fabric.graph import columns
+from fairlane.model.pattern import KINDS, Traffic, observe
+from fairlane.model.workload import WORKLOADS, JobScript, Kripke, Lu, Mg, Milc, Workload
+from fairlane.model.workload.trace import Trace
 
 TRACES = Path(__file__).parents[1] / "data" / "traces"
 POINT_TO_POINT, COLLECTIVE = range(len(KINDS))

@@ -13,10 +13,10 @@ from typing_extensions import override
 
 from fairlane import Scenario, Simulation
 from fairlane.cli.main import execute
-from fairlane.controller import Controller, JobWork, Settings, Work, control, controller_of, row_of
-from fairlane.controller.episodes import missing, phases
-from fairlane.controller.loop import Mode
-from fairlane.errors import ScenarioError
+from fairlane.core.errors import ScenarioError
+from fairlane.sim.controller import Controller, JobWork, Settings, Work, control, controller_of, row_of
+from fairlane.sim.controller.episodes import missing, phases
+from fairlane.sim.controller.loop import Mode
 from samples import TREE
 
 US = 10**6

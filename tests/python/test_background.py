@@ -10,10 +10,10 @@ from scipy import stats
 
 import fairlane
 from fairlane import Scenario, ScenarioError
+from fairlane.core.units import DURATION, SIZE
 from fairlane.inputs.distribution import distribution
 from fairlane.inputs.problems import Problems
-from fairlane.scenario.resolve import decide
-from fairlane.units import DURATION, SIZE
+from fairlane.model.scenario.resolve import decide
 
 FABRIC = {"topology": "dragonfly", "groups": 5, "switches_per_group": 4, "hosts_per_switch": 4, "global_links": 1}
 OWN = {"name": "own", "ranks": 8, "workload": {"name": "ring", "compute": "20 us"}, "stop": 3}

@@ -16,11 +16,11 @@ import pytest
 from fairlane.cli.command import ExitCode
 from fairlane.cli.main import execute
 from fairlane.core import extension
+from fairlane.core.errors import ScenarioError
 from fairlane.core.extension import ENVIRONMENT, Build, Conditions, Crate
-from fairlane.crates import Tools
-from fairlane.errors import ScenarioError
+from fairlane.inputs.crates import Tools
 from fairlane.results.manifest import MANIFEST
-from fairlane.tasks.closure import code_digest, sources
+from fairlane.study.tasks.closure import code_digest, sources
 
 ROOT = Path(__file__).parents[2]
 CRATE = ROOT / "examples" / "plugin-crate"
@@ -161,7 +161,7 @@ def test_what_is_missing_is_an_error_that_says_how_to_get_it(
     assert f"{CRATE / 'Cargo.toml'}: broken" in refused(*crate)
 
 
-@pytest.mark.long("crates", "core")
+@pytest.mark.long("inputs/crates", "core")
 def test_scenarios_use_a_crate_that_is_built_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     out = tmp_path / "build"

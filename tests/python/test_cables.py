@@ -14,7 +14,7 @@ from fairlane.results.milestones import Milestones
 from fairlane.study.shipped.base import Measurement
 from fairlane.study.shipped.cables import Cables, Survey
 from fairlane.study.shipped.cables.forks import of_iterations
-from fairlane.tasks.task import Answer, Stopwatch
+from fairlane.study.tasks.task import Answer, Stopwatch
 from pictures import assert_drawn
 
 # Three leaves with two cables each to one spine. All traffic of "across" crosses; that of "inside" stays on its leaf.
@@ -152,7 +152,7 @@ def test_what_is_stored_is_not_simulated_again(tmp_path: Path, monkeypatch: pyte
         return compute(self, watch)
 
     monkeypatch.setattr(Measurement, "compute", spied)
-    monkeypatch.setattr("fairlane.tasks.task.time.perf_counter", lambda: 0.0)
+    monkeypatch.setattr("fairlane.study.tasks.task.time.perf_counter", lambda: 0.0)
     monkeypatch.setattr("fairlane.study.shipped.base.affordable", lambda *_: 1)
     assert surveyed(tmp_path, "--quiet", "--cable", "leaf0 port 5", "--cable", "leaf0 port 6") == 0
     assert len(simulated) == 2

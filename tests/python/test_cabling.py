@@ -13,13 +13,13 @@ import pytest
 
 from fairlane import Scenario
 from fairlane.cli.main import execute
-from fairlane.errors import ScenarioError
-from fairlane.fabric.compare import compare
-from fairlane.fabric.reader import read_wiring
-from fairlane.fabric.survey import survey
-from fairlane.fabric.view import Fabric
-from fairlane.fabric.wiring import Wiring
-from fairlane.reproduce import plan
+from fairlane.core.errors import ScenarioError
+from fairlane.model.fabric.compare import compare
+from fairlane.model.fabric.reader import read_wiring
+from fairlane.model.fabric.survey import survey
+from fairlane.model.fabric.view import Fabric
+from fairlane.model.fabric.wiring import Wiring
+from fairlane.papers.reproduce import plan
 from papers import study_of
 
 EDISON = Path(__file__).parents[1] / "data" / "fabrics" / "edison-links.txt.xz"

@@ -7,12 +7,12 @@ import polars as pl
 import pytest
 
 from campaigns import CAMPAIGN, cell, cells_of, predictions, write
-from fairlane.campaign.comparing import FALSE_ALARM, FAR, MISS, RIGHT, compared, verdict
-from fairlane.campaign.file import CampaignFile, Judging
-from fairlane.campaign.registry import register, registered
-from fairlane.campaign.simulating import Model
-from fairlane.campaign.view import view
-from fairlane.errors import ScenarioError
+from fairlane.core.errors import ScenarioError
+from fairlane.papers.campaign.comparing import FALSE_ALARM, FAR, MISS, RIGHT, compared, verdict
+from fairlane.papers.campaign.file import CampaignFile, Judging
+from fairlane.papers.campaign.registry import register, registered
+from fairlane.papers.campaign.simulating import Model
+from fairlane.papers.campaign.view import view
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 ROWS = [

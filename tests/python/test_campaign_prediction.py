@@ -8,13 +8,13 @@ import polars as pl
 import pytest
 
 from campaigns import CAMPAIGN, cell, cells_of, write
-from fairlane.campaign.fitting import FITTED
-from fairlane.campaign.registry import registered
-from fairlane.campaign.simulating import Model
 from fairlane.cli.main import execute
-from fairlane.tasks import pools
-from fairlane.tasks.pools import Threads
-from fairlane.tasks.task import perform
+from fairlane.papers.campaign.fitting import FITTED
+from fairlane.papers.campaign.registry import registered
+from fairlane.papers.campaign.simulating import Model
+from fairlane.study.tasks import pools
+from fairlane.study.tasks.pools import Threads
+from fairlane.study.tasks.task import perform
 from pictures import assert_drawn
 
 ROWS = [

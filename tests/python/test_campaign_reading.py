@@ -7,9 +7,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from fairlane.campaign.reading import read
 from fairlane.cli.main import execute
-from fairlane.errors import ScenarioError
+from fairlane.core.errors import ScenarioError
+from fairlane.papers.campaign.reading import read
 from measured_campaigns import RUN, application, crab, data, of_hosts, run_folder, times, victim
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 import slurm
-from fairlane.campaign.reading import read
-from fairlane.campaign.script import Options, Wanted, campaign_of, write
 from fairlane.cli.main import execute
 from fairlane.lab.testbed import machine
+from fairlane.papers.campaign.reading import read
+from fairlane.papers.campaign.script import Options, Wanted, campaign_of, write
 from possible import no_slurm_with_mpi, no_testbed, turn_of_testbed
 from waiting import wait_for
 
@@ -208,7 +208,7 @@ def environment() -> Iterator[dict[str, str]]:
             yield {**found, **apart}
 
 
-@pytest.mark.live("campaign", absent=no_slurm_with_mpi)
+@pytest.mark.live("papers/campaign", absent=no_slurm_with_mpi)
 def test_a_batch_job_of_slurm_measures_every_cell(tmp_path: Path, environment: dict[str, str]) -> None:
     (tmp_path / "campaign.toml").write_text(CAMPAIGN)
     out = tmp_path / "out"
@@ -237,7 +237,7 @@ def test_a_batch_job_of_slurm_measures_every_cell(tmp_path: Path, environment: d
     assert found.placements["node"].to_list() == ["n1", "n3", "n2", "n4"]
 
 
-@pytest.mark.live("campaign", "lab/testbed", absent=no_testbed)
+@pytest.mark.live("papers/campaign", "lab/testbed", absent=no_testbed)
 def test_a_campaign_is_measured_in_namespaces(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "campaign.toml").write_text(CAMPAIGN)
     (tmp_path / "testbed.toml").write_text(TESTBED)

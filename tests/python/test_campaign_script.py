@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from fairlane.campaign.script import Options, Wanted, campaign_of, cell_of, write
 from fairlane.cli.main import execute
-from fairlane.errors import ScenarioError
+from fairlane.core.errors import ScenarioError
+from fairlane.papers.campaign.script import Options, Wanted, campaign_of, cell_of, write
 from possible import no_mpi
 from waiting import LOOP_S
 
@@ -33,7 +33,7 @@ messages_per_iteration = 1
 message_size = "1 MiB"
 """
 WANTED = Wanted([8, 4], [512, 32768], [(1e-3, 1e-5)])
-needs_mpi = pytest.mark.live("campaign", absent=no_mpi)
+needs_mpi = pytest.mark.live("papers/campaign", absent=no_mpi)
 
 
 def campaign(folder: Path, text: str = CAMPAIGN) -> Path:

@@ -11,13 +11,13 @@ from typing_extensions import override
 import chakra_nodes
 from fairlane import Scenario, ScenarioError, Simulation
 from fairlane.cli.main import execute
-from fairlane.controller import control
-from fairlane.controller.base import Work
-from fairlane.qos import STRATEGIES, JobShare
-from fairlane.scenario.levels import operations
+from fairlane.model.qos import STRATEGIES, JobShare
+from fairlane.model.scenario.levels import operations
+from fairlane.model.workload.base import Workload
+from fairlane.model.workload.builder import Rank
+from fairlane.sim.controller import control
+from fairlane.sim.controller.base import Work
 from fairlane.study.pinned import pin
-from fairlane.workload.base import Workload
-from fairlane.workload.builder import Rank
 
 TRACES = Path(__file__).parent.parent / "data" / "traces"
 RANKS, MTU, HEADER = 8, 4096, 26

@@ -15,12 +15,12 @@ from jsonschema import Draft202012Validator
 
 from fairlane.cli.main import execute
 from fairlane.cli.options import folder_for
-from fairlane.errors import BuildError
+from fairlane.core.errors import BuildError
 from fairlane.inputs.parameters import entries
-from fairlane.placement import PLACEMENTS
-from fairlane.scenario import schema
-from fairlane.scenario.fabrics import spec_of
-from fairlane.workload import WORKLOADS
+from fairlane.model.placement import PLACEMENTS
+from fairlane.model.scenario import schema
+from fairlane.model.scenario.fabrics import spec_of
+from fairlane.model.workload import WORKLOADS
 from pictures import assert_drawn
 from samples import PAIRS
 from waiting import HANG_S
@@ -45,7 +45,7 @@ def test_ctrl_c_while_calibrating_ends_the_run(
             told.set()
         raise CancelledError
 
-    monkeypatch.setattr("fairlane.scenario.resolve.calibrate", calibrate)
+    monkeypatch.setattr("fairlane.model.scenario.resolve.calibrate", calibrate)
     text = PAIRS.replace("count = 2", "count = 1").replace('compute = "10 us"', "compute_share = 0.5")
     (tmp_path / "small.toml").write_text(text)
     assert execute(["run", str(tmp_path / "small.toml"), "--out", str(tmp_path / "run"), "--quiet"]) == 130

@@ -33,7 +33,7 @@ ALLOWED = {
     "python/fairlane/lab/doctor/machine.py": "two minutes for a program that prints its version",
     "python/fairlane/cluster/opensm/check/simulated.py": "polls OpenSM's log; the limit is the user's",
     "python/fairlane/lab/serve/__init__.py": "a connection without requests; browsers make another",
-    "python/fairlane/tasks/cluster.py": "a port or a scheduler that does not answer",
+    "python/fairlane/study/tasks/cluster.py": "a port or a scheduler that does not answer",
     "python/fairlane/lab/testbed/": "measures in real time; ranks that do not end are killed",
     "tools/fetch_browser_code.py": "of the network",
 }

@@ -11,8 +11,8 @@ from scipy import stats
 import fairlane
 from fairlane import Scenario, ScenarioError
 from fairlane.cli.main import execute
-from fairlane.comparison import side_of
-from fairlane.runner import run
+from fairlane.sim.runner import run
+from fairlane.study.comparison import side_of
 from fairlane.study.running import run as run_study
 from fairlane.study.study import Study
 from samples import TREE
@@ -39,7 +39,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = folder / "study.toml"
     file.write_text(STUDY.format(duration="12 ms", more=""))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fairlane.tasks.pools.Processes", Here)
+        patch.setattr("fairlane.study.tasks.pools.Processes", Here)
         run_study(Study.load(file), out=folder / "out", workers=1)
     return folder / "out"
 
@@ -89,7 +89,7 @@ def test_treatments_are_compared_at_the_same_points_and_the_interval_is_over_pla
 def test_studies_are_compared_by_treatment_and_without_replicates_have_no_verdict(
     study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
+    monkeypatch.setattr("fairlane.study.tasks.pools.Processes", Here)
     same = fairlane.compare(study, study)
     assert sorted(set(same.table["treatment"])) == ["default", "slow"]
     assert same.table["change"].to_list() == [0.0] * 4
@@ -104,7 +104,7 @@ def test_only_runs_with_the_same_default_runs_are_compared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """The change from the default runs to a treatment is its improvement, although there are other default runs."""
-    monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
+    monkeypatch.setattr("fairlane.study.tasks.pools.Processes", Here)
     controller = 'controller = {{ name = "slack", service_levels = 2 }}, period = "1 ms", periods = 3'
     file = tmp_path / "two.toml"
     file.write_text(
@@ -176,7 +176,7 @@ def test_jobs_with_nothing_in_common_are_named(tmp_path: Path, capsys: pytest.Ca
 def test_placements_of_two_studies_are_matched_by_what_they_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
+    monkeypatch.setattr("fairlane.study.tasks.pools.Processes", Here)
     for name, placements in (
         ("a", "{{ count = 4, first = 1 }}"),
         ("b", "{{ count = 4, first = 3 }}"),

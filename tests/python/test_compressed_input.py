@@ -15,11 +15,11 @@ import pytest
 
 from fairlane.cli.command import ExitCode
 from fairlane.cli.main import execute
-from fairlane.errors import ResultsError, ScenarioError, writing
+from fairlane.core.errors import ResultsError, ScenarioError, writing
 from fairlane.inputs import files
 from fairlane.inputs.document import Document
 from fairlane.learn.scheduler.log import LoggedJob, read_log
-from fairlane.workload import trace
+from fairlane.model.workload import trace
 from packing import zstd
 from waiting import HANG_S, LOOP_S
 
@@ -186,7 +186,7 @@ def test_a_dead_dask_port_is_reported_without_waiting_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for wait, longer_than_a_test in (("FIRST_WAIT_S", f"{2 * HANG_S} s"), ("PORT_WAIT_S", 2 * HANG_S)):
-        monkeypatch.setattr(f"fairlane.tasks.cluster.{wait}", longer_than_a_test)
+        monkeypatch.setattr(f"fairlane.study.tasks.cluster.{wait}", longer_than_a_test)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{free.getsockname()[1]}"

@@ -11,9 +11,9 @@ from typing_extensions import override
 
 from fairlane import Scenario, ScenarioError, Simulation
 from fairlane.cli.main import execute
-from fairlane.controller import CONTROLLERS, Controller, Settings, Work, control, controller_of, row_of
-from fairlane.controller.episodes import Episodes
-from fairlane.controller.fitting import Continuous, fit
+from fairlane.sim.controller import CONTROLLERS, Controller, Settings, Work, control, controller_of, row_of
+from fairlane.sim.controller.episodes import Episodes
+from fairlane.sim.controller.fitting import Continuous, fit
 from pictures import assert_drawn
 from samples import TREE
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlane import ScenarioError
-from fairlane.controller import JobWork, ProcessPrioritization, Settings, Work, controller_of
-from fairlane.controller.base import Positions
+from fairlane.sim.controller import JobWork, ProcessPrioritization, Settings, Work, controller_of
+from fairlane.sim.controller.base import Positions
 
 JOBS = {"a": 3, "b": 2}
 

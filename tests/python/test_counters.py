@@ -9,7 +9,7 @@ import pytest
 
 import fairlane
 from fairlane import Run, Scenario, ScenarioError
-from fairlane.runner.counters import FEATURES
+from fairlane.sim.runner.counters import FEATURES
 
 FABRIC = {"topology": "dragonfly", "groups": 3, "switches_per_group": 2, "hosts_per_switch": 2, "global_links": 1}
 JOBS: list[dict[str, Any]] = [

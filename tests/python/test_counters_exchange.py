@@ -16,9 +16,9 @@ from fairlane.cluster.counters import export
 from fairlane.cluster.counters.base import COUNTERS, PortCounters, since
 from fairlane.cluster.counters.reader import located, read_counters, table_of
 from fairlane.cluster.counters.simulated import snapshots
-from fairlane.errors import ScenarioError
-from fairlane.fabric.identities import nodes_of
-from fairlane.fabric.reader import read_wiring
+from fairlane.core.errors import ScenarioError
+from fairlane.model.fabric.identities import nodes_of
+from fairlane.model.fabric.reader import read_wiring
 from fairlane.results.run import Run, load_run
 from port_counters import BASIC, IBQUERYERRORS, PERFQUERY, PROMETHEUS
 

@@ -8,9 +8,9 @@ from fairlane.cli.main import execute
 from fairlane.cluster.counters.base import Reading
 from fairlane.cluster.counters.prometheus import OF_HOSTS
 from fairlane.cluster.counters.reader import located, read_counters
-from fairlane.errors import ScenarioError
-from fairlane.fabric.reader import read_wiring
+from fairlane.core.errors import ScenarioError
 from fairlane.inputs.csv_rows import added_by_paste
+from fairlane.model.fabric.reader import read_wiring
 from port_counters import BASIC, IBQUERYERRORS, PERFQUERY, PROMETHEUS, PYTHON_EXPORTER, SYSFS
 
 DATA = Path(__file__).parents[1] / "data" / "fabrics"

@@ -6,8 +6,8 @@ import numpy
 import polars as pl
 import pytest
 
-from fairlane.reproduce import plan
-from fairlane.reproduce.papers.cures.method import largest, loads, ranking, variances
+from fairlane.papers.published.cures.method import largest, loads, ranking, variances
+from fairlane.papers.reproduce import plan
 from fairlane.study.sql import Database
 from papers import held, performed, small, stored_tables, study_of
 from pictures import assert_drawn
@@ -138,7 +138,7 @@ def test_what_is_tested_was_not_used_for_tuning() -> None:
 SHORT = {"periods": 5, "period": "2 ms", "draws": 1}
 
 
-@pytest.mark.long("reproduce")
+@pytest.mark.long("papers")
 def test_a_small_run_ranks_the_controllers(tmp_path: Path) -> None:
     changes = {
         study: {

@@ -26,7 +26,7 @@ from scipy.optimize import brentq
 from typing_extensions import override
 
 from fairlane import Scenario, Simulation
-from fairlane.workload import Rank, Workload
+from fairlane.model.workload import Rank, Workload
 
 Floats = NDArray[np.float64]
 

@@ -11,14 +11,15 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from fairlane.inputs.code import allow_code
-from fairlane.reproduce import conclude, deriving, folder_of, plan
-from fairlane.reproduce.deriving import STORED, Derivation, Deriving, tables_digest
-from fairlane.reproduce.folder import Derived
-from fairlane.reproduce.running import stored_as
+from fairlane.papers import deriving
+from fairlane.papers.deriving import STORED, Derivation, Deriving, tables_digest
+from fairlane.papers.folder import Derived
+from fairlane.papers.reproduce import conclude, folder_of, plan
+from fairlane.papers.running import stored_as
 from fairlane.study.setting import Method
 from fairlane.study.sql import Database, QueryError
-from fairlane.tasks.executor import Executor
-from fairlane.tasks.store import Store
+from fairlane.study.tasks.executor import Executor
+from fairlane.study.tasks.store import Store
 from small_study import Here
 
 PAPER = """

@@ -26,7 +26,7 @@ placements = ["packed", "spread"]
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
+    monkeypatch.setattr("fairlane.study.tasks.pools.Processes", Here)
     (tmp_path / "small.toml").write_text(SCENARIO)
     return tmp_path
 

@@ -9,9 +9,10 @@ from typing import Any, cast
 import pytest
 
 from fairlane import Scenario, ScenarioError
-from fairlane.controller import DigitalTwin, JobWork, Settings, Work, control
-from fairlane.controller.base import problems_of
-from fairlane.controller.digital_twin.search import (
+from fairlane.results.milestones import Milestones
+from fairlane.sim.controller import DigitalTwin, JobWork, Settings, Work, control
+from fairlane.sim.controller.base import problems_of
+from fairlane.sim.controller.digital_twin.search import (
     FEEDBACK,
     GROWTH,
     MIXED,
@@ -23,10 +24,9 @@ from fairlane.controller.digital_twin.search import (
     levels_of,
     objective,
 )
-from fairlane.controller.digital_twin.twin import FIRST_VARIANT, Observation, Twin
-from fairlane.controller.episodes import VARIANTS, Episodes
-from fairlane.controller.fitting import fit
-from fairlane.results.milestones import Milestones
+from fairlane.sim.controller.digital_twin.twin import FIRST_VARIANT, Observation, Twin
+from fairlane.sim.controller.episodes import VARIANTS, Episodes
+from fairlane.sim.controller.fitting import fit
 from samples import TREE
 
 PERIOD = 10**9

@@ -13,12 +13,12 @@ import reference
 import schema
 from pydantic import BaseModel, ConfigDict, Field
 
-from fairlane.controller import CONTROLLERS
-from fairlane.names import KINDS, entries_of
-from fairlane.placement import PLACEMENTS
+from fairlane.cli.registries import KINDS, entries_of
+from fairlane.core.units import Bandwidth, Duration, Size
+from fairlane.model.placement import PLACEMENTS
+from fairlane.model.workload import WORKLOADS
 from fairlane.results.schemas import RUN, STUDY
-from fairlane.units import Bandwidth, Duration, Size
-from fairlane.workload import WORKLOADS
+from fairlane.sim.controller import CONTROLLERS
 
 
 class Inner(BaseModel):

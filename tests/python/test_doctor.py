@@ -16,7 +16,7 @@ from fairlane.cli.main import execute
 from fairlane.cluster.opensm.check import simulated as subnet
 from fairlane.lab.doctor import Check, Section, Status, installation, is_good, machine
 from fairlane.lab.testbed import machine as testbed
-from fairlane.scenario import estimate
+from fairlane.model.scenario import estimate
 
 GOOD_CORE = {
     "version": metadata.version("fairlane"),

@@ -9,11 +9,11 @@ import pytest
 
 from fairlane.cli.command import ExitCode
 from fairlane.cli.main import execute
-from fairlane.errors import FairlaneError
-from fairlane.folders import load
+from fairlane.core.errors import FairlaneError
+from fairlane.core.units import whole_number
+from fairlane.core.wording import significant
 from fairlane.inputs.files import read_bytes, read_text, replacing
-from fairlane.units import whole_number
-from fairlane.wording import significant
+from fairlane.study.folders import load
 
 DATA = Path(__file__).parents[1] / "data"
 DUMP = str(DATA / "fabrics" / "x5.ibnetdiscover")

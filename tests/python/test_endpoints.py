@@ -9,8 +9,8 @@ import pytest
 
 from fairlane import Scenario, run
 from fairlane.cli.main import execute
-from fairlane.fabric.reader import read_wiring
-from fairlane.fabric.view import Fabric
+from fairlane.model.fabric.reader import read_wiring
+from fairlane.model.fabric.view import Fabric
 
 DATA = Path(__file__).parents[1] / "data" / "fabrics"
 

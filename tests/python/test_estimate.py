@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 
 from fairlane import FairlaneError, Scenario, ScenarioError, Simulation
+from fairlane.core.wording import bytes_text, seconds_text
 from fairlane.inputs.parameters import entries
-from fairlane.pattern import program_of
-from fairlane.placement import PLACEMENTS
-from fairlane.scenario.estimate import HOP, machine_cores, machine_memory, packet_hop_time
-from fairlane.scenario.models import Job
+from fairlane.model.pattern import program_of
+from fairlane.model.placement import PLACEMENTS
+from fairlane.model.scenario.estimate import HOP, machine_cores, machine_memory, packet_hop_time
+from fairlane.model.scenario.models import Job
+from fairlane.model.workload import WORKLOADS, JobScript, Rank, Workload
+from fairlane.model.workload.counting import Tally, counted
 from fairlane.study.plan import plan
 from fairlane.study.study import Study
-from fairlane.tasks.pools import affordable
-from fairlane.wording import bytes_text, seconds_text
-from fairlane.workload import WORKLOADS, JobScript, Rank, Workload
-from fairlane.workload.counting import Tally, counted
+from fairlane.study.tasks.pools import affordable
 from peak_memory import measured
 from small_study import SCENARIO, STUDY
 from waiting import LOOP_S
@@ -133,7 +133,7 @@ print(simulation.scenario.estimate.memory)
 """
 
 
-@pytest.mark.long("core", "scenario")
+@pytest.mark.long("core", "model/scenario")
 def test_memory_of_crossbars_is_known_before_it_is_taken() -> None:
     """The difference between the two architectures of switches, so that nothing else counts."""
     (queued, needed), (without, less) = (measured(CROSSBARS, name) for name in ("input_queued", "output_queued"))
@@ -248,7 +248,7 @@ def test_a_pattern_of_too_much_is_refused_before_it_is_written() -> None:
 def test_the_memory_that_may_be_taken_can_be_said(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ScenarioError, match=r"needs about .* MiB of memory.*at most 100 MiB, set by the key memory"):
         Scenario(**SMALL, memory="100 MiB").resolve()
-    monkeypatch.setattr("fairlane.scenario.estimate.machine_memory", lambda: 2**20)
+    monkeypatch.setattr("fairlane.model.scenario.estimate.machine_memory", lambda: 2**20)
     with pytest.raises(ScenarioError, match=r"at most 1.0 MiB, the memory of this machine; the key memory"):
         Scenario(**SMALL).resolve()
     assert Scenario(**SMALL, memory="1 TiB").resolve().jobs
@@ -304,11 +304,11 @@ def test_a_study_has_no_more_workers_than_memory_has_room_for(tmp_path: Path, mo
     planned = plan(Study.load(tmp_path / "study.toml"))
     each = planned.cells[0].memory
     assert each > 2**27
-    monkeypatch.setattr("fairlane.scenario.estimate.machine_cores", lambda: 8)
+    monkeypatch.setattr("fairlane.model.scenario.estimate.machine_cores", lambda: 8)
     for room in (1, 3, 20):
-        monkeypatch.setattr("fairlane.scenario.estimate.machine_memory", lambda room=room: int(1.1 * room * each))
+        monkeypatch.setattr("fairlane.model.scenario.estimate.machine_memory", lambda room=room: int(1.1 * room * each))
         assert affordable(planned.memory) == min(8, room)
         assert affordable(planned.memory, workers=room) == room
-    monkeypatch.setattr("fairlane.scenario.estimate.machine_memory", lambda: int(3.5 * each))
+    monkeypatch.setattr("fairlane.model.scenario.estimate.machine_memory", lambda: int(3.5 * each))
     with pytest.raises(ScenarioError, match=r"--workers = 4: each takes about .* MiB of memory; allowed: at most 3"):
         affordable(planned.memory, workers=4)

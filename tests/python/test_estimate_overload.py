@@ -8,8 +8,8 @@ import pytest
 
 from fairlane import Scenario, ScenarioError
 from fairlane.core.tables import frame
+from fairlane.model.scenario.estimate import MESSAGE
 from fairlane.results.latency import Latency
-from fairlane.scenario.estimate import MESSAGE
 
 
 def overloaded(duration: str, **workload: object) -> Scenario:

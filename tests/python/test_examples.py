@@ -32,7 +32,7 @@ def test_a_python_example_prints_what_is_stored(
 def test_a_study_says_something_about_every_treatment(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
+    monkeypatch.setattr("fairlane.study.tasks.pools.Processes", Here)
     study = Study.load(file, set=['set.duration="3 ms"', "seeds=[1]", "placements=1"])
     found = run(study, out=tmp_path / "out")
     found.draw()
@@ -94,7 +94,7 @@ def test_a_scenario_of_the_pages_runs(file: Path) -> None:
 def test_a_study_of_the_pages_has_every_condition_and_treatment(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
+    monkeypatch.setattr("fairlane.study.tasks.pools.Processes", Here)
     full = Study.load(file)
     assert sum(1 for _ in full.points()) >= 5, "no verdict from one placement"
     small = 'set={ duration = "400 us", "observe.iterations" = [] }'

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from counters import made_up
-from fairlane.errors import EXTRAS
+from fairlane.core.errors import EXTRAS
 
 TESTS = Path(__file__).parent.parent
 STUDY = """

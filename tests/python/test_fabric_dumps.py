@@ -13,13 +13,13 @@ import pytest
 from fabric_dumps import Device, dump, join, link_report, ports_report, tree
 from fairlane import Scenario, Simulation
 from fairlane.cli.main import execute
-from fairlane.errors import ScenarioError
-from fairlane.fabric.export import FORMATS
-from fairlane.fabric.export.infiniband import write_lfts
-from fairlane.fabric.identities import endpoint_lids, endpoints_of, numbered, places
-from fairlane.fabric.reader import read_wiring
-from fairlane.fabric.survey import survey
-from fairlane.fabric.wiring import Wiring
+from fairlane.core.errors import ScenarioError
+from fairlane.model.fabric.export import FORMATS
+from fairlane.model.fabric.export.infiniband import write_lfts
+from fairlane.model.fabric.identities import endpoint_lids, endpoints_of, numbered, places
+from fairlane.model.fabric.reader import read_wiring
+from fairlane.model.fabric.survey import survey
+from fairlane.model.fabric.wiring import Wiring
 
 DATA = Path(__file__).parents[1] / "data"
 REPRODUCERS = DATA / "reproducers" / "fabrics"

@@ -13,15 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlane.cli.main import execute
-from fairlane.errors import ScenarioError
-from fairlane.fabric.export import FORMATS, infiniband, wiring_of
-from fairlane.fabric.export.infiniband import write_ibsim
-from fairlane.fabric.identities import numbered
-from fairlane.fabric.reader import read_wiring
-from fairlane.fabric.table import FabricTable
-from fairlane.fabric.view import Fabric
-from fairlane.fabric.wiring import Cable, Wiring
+from fairlane.core.errors import ScenarioError
 from fairlane.inputs.hosts import expand
+from fairlane.model.fabric.export import FORMATS, infiniband, wiring_of
+from fairlane.model.fabric.export.infiniband import write_ibsim
+from fairlane.model.fabric.identities import numbered
+from fairlane.model.fabric.reader import read_wiring
+from fairlane.model.fabric.table import FabricTable
+from fairlane.model.fabric.view import Fabric
+from fairlane.model.fabric.wiring import Cable, Wiring
 
 DATA = Path(__file__).parents[1] / "data" / "fabrics"
 DUMPS = ("x5.ibnetdiscover", "ndr-dgx.ibnetdiscover.xz")

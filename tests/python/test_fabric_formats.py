@@ -9,10 +9,10 @@ import pytest
 
 from fabric_dumps import Device, dump, join, link_report, ndt, ports_report
 from fairlane.cli.main import execute
-from fairlane.errors import ScenarioError
-from fairlane.fabric.identities import endpoint_lids, endpoints_of, numbered
-from fairlane.fabric.reader import read_wiring
-from fairlane.fabric.wiring import Wiring
+from fairlane.core.errors import ScenarioError
+from fairlane.model.fabric.identities import endpoint_lids, endpoints_of, numbered
+from fairlane.model.fabric.reader import read_wiring
+from fairlane.model.fabric.wiring import Wiring
 
 REPRODUCERS = Path(__file__).parents[1] / "data" / "reproducers" / "fabrics"
 Write = Callable[[list[Device]], str]

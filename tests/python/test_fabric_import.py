@@ -10,12 +10,12 @@ import pytest
 
 from fairlane import Scenario
 from fairlane.cli.main import execute
-from fairlane.errors import BuildError, ScenarioError
-from fairlane.fabric.cable_files import read_csv
-from fairlane.fabric.ibnetdiscover import LANE_RATES
-from fairlane.fabric.reader import read_wiring
-from fairlane.fabric.survey import survey
-from fairlane.fabric.wiring import Wiring, from_networkx
+from fairlane.core.errors import BuildError, ScenarioError
+from fairlane.model.fabric.cable_files import read_csv
+from fairlane.model.fabric.ibnetdiscover import LANE_RATES
+from fairlane.model.fabric.reader import read_wiring
+from fairlane.model.fabric.survey import survey
+from fairlane.model.fabric.wiring import Wiring, from_networkx
 
 DATA = Path(__file__).parent.parent / "data" / "fabrics"
 X5 = DATA / "x5.ibnetdiscover"

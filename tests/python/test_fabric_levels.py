@@ -12,11 +12,11 @@ import pytest
 
 from fairlane import Scenario, Simulation
 from fairlane.cli.main import execute
-from fairlane.fabric.graph import columns
-from fairlane.fabric.survey import survey
-from fairlane.fabric.view import Fabric
-from fairlane.fabric.wiring import Cable, Wiring
 from fairlane.inputs.parameters import entries
+from fairlane.model.fabric.graph import columns
+from fairlane.model.fabric.survey import survey
+from fairlane.model.fabric.view import Fabric
+from fairlane.model.fabric.wiring import Cable, Wiring
 
 FAT_TREES = [example for example in entries("topology")["fat_tree"].schema["examples"] if "preset" not in example]
 

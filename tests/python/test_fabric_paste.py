@@ -11,10 +11,10 @@ import pytest
 
 from fairlane import Scenario
 from fairlane.cli.main import execute
-from fairlane.errors import ScenarioError
-from fairlane.fabric.reader import read_wiring
-from fairlane.fabric.survey import survey
-from fairlane.fabric.wiring import Wiring
+from fairlane.core.errors import ScenarioError
+from fairlane.model.fabric.reader import read_wiring
+from fairlane.model.fabric.survey import survey
+from fairlane.model.fabric.wiring import Wiring
 
 DATA = Path(__file__).parent.parent / "data" / "fabrics"
 X5 = (DATA / "x5.ibnetdiscover").read_text(encoding="utf-8")

@@ -8,8 +8,8 @@ import pytest
 from matplotlib.collections import LineCollection, PathCollection
 
 from fairlane import Scenario
-from fairlane.fabric.places import places_of
-from fairlane.fabric.view import Fabric
+from fairlane.model.fabric.places import places_of
+from fairlane.model.fabric.view import Fabric
 
 TREE = {"topology": "fat_tree", "levels": 2, "leaf_down": 8, "leaf_up": 4, "bandwidth": "100 Gb/s"}
 DRAGONFLY = {"topology": "dragonfly", "groups": 5, "switches_per_group": 4, "hosts_per_switch": 2, "global_links": 1}

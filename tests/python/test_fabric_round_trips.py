@@ -11,13 +11,13 @@ from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 from fairlane import Scenario, run
-from fairlane.errors import BuildError
-from fairlane.fabric.export import FORMATS, wiring_of
-from fairlane.fabric.export.infiniband import write_lfts
-from fairlane.fabric.reader import read_wiring
-from fairlane.fabric.table import FabricTable
-from fairlane.fabric.view import Fabric
-from fairlane.fabric.wiring import Cable, Wiring
+from fairlane.core.errors import BuildError
+from fairlane.model.fabric.export import FORMATS, wiring_of
+from fairlane.model.fabric.export.infiniband import write_lfts
+from fairlane.model.fabric.reader import read_wiring
+from fairlane.model.fabric.table import FabricTable
+from fairlane.model.fabric.view import Fabric
+from fairlane.model.fabric.wiring import Cable, Wiring
 
 DATA = Path(__file__).parents[1] / "data" / "fabrics"
 SPEEDS = ("50 Gb/s", "100 Gb/s", "200 Gb/s", "400 Gb/s")

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from fairlane import Scenario, Simulation
 from fairlane.cli.main import execute
-from fairlane.errors import ScenarioError
-from fairlane.fabric import Wiring, read_wiring
+from fairlane.core.errors import ScenarioError
+from fairlane.model.fabric import Wiring, read_wiring
 
 G = 10**9
 LEAF_SPINE = """# Two tiers, three times as much bandwidth down as up

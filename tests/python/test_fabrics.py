@@ -9,9 +9,9 @@ import pytest
 
 from fairlane import Scenario, Simulation
 from fairlane.cli.main import execute
-from fairlane.errors import BuildError, ScenarioError
-from fairlane.fabric.view import Fabric
+from fairlane.core.errors import BuildError, ScenarioError
 from fairlane.inputs.parameters import entries
+from fairlane.model.fabric.view import Fabric
 from pictures import assert_drawn
 
 TOPOLOGIES = entries("topology")

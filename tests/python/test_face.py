@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import fairlane
-from fairlane.errors import ResultsError, ScenarioError
+from fairlane.core.errors import ResultsError, ScenarioError
 from fairlane.results.run import Run
 from fairlane.results.schemas import RUN, types
 from pictures import assert_drawn

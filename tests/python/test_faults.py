@@ -9,7 +9,7 @@ import pytest
 import fairlane
 from fairlane import Scenario, Simulation, _core
 from fairlane.cli.main import execute
-from fairlane.errors import BuildError, ScenarioError
+from fairlane.core.errors import BuildError, ScenarioError
 from fairlane.inputs.parameters import entries
 from fairlane.results.tables import Links
 

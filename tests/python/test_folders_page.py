@@ -17,7 +17,7 @@ TEXT = (ROOT / PAGE).read_text("utf-8")
 def test_the_smallest_folder_prints_what_is_shown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fairlane.reproduce.open_pool", Here)
+    monkeypatch.setattr("fairlane.papers.reproduce.open_pool", Here)
     folder = tmp_path / "taper"
     folder.mkdir()
     files = re.findall(r"^`taper/([\w.]+)`[^\n]*:\n\n```toml\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)

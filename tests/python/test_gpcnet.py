@@ -11,11 +11,11 @@ import pytest
 
 from fairlane import Scenario, ScenarioError, load, query
 from fairlane.cli.main import execute
-from fairlane.errors import ResultsError
+from fairlane.core.errors import ResultsError
 from fairlane.inputs.parameters import Entry, entries
 from fairlane.study.shipped.base import Measurement
 from fairlane.study.shipped.gpcnet import TESTS, Benchmark, Gpcnet, divided
-from fairlane.tasks.task import Answer, Stopwatch
+from fairlane.study.tasks.task import Answer, Stopwatch
 from fairlane.views.kinds import view_of
 from pictures import assert_drawn
 

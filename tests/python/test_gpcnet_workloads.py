@@ -8,7 +8,7 @@ import pytest
 
 from fairlane import Scenario, ScenarioError, Simulation
 from fairlane.core.tables import frame
-from fairlane.fabric.graph import columns
+from fairlane.model.fabric.graph import columns
 
 FABRIC = {"topology": "fat_tree", "hosts": 16, "levels": 2, "radix": 8, "bandwidth": "100 Gb/s"}
 

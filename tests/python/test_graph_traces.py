@@ -9,7 +9,7 @@ import pytest
 
 from fairlane import RunError, Scenario, ScenarioError, Simulation
 from fairlane.cli.main import execute
-from fairlane.workload.trace import read_trace
+from fairlane.model.workload.trace import read_trace
 from otf2_archive import Archive, collective
 
 TRACES = Path(__file__).parent.parent / "data" / "traces"

@@ -8,7 +8,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import shortest_path
 
 from fairlane import Scenario
-from fairlane.fabric.view import Fabric
+from fairlane.model.fabric.view import Fabric
 from fairlane.study.shipped.saturation import LoadSweep
 
 Q, HOSTS = 5, 4

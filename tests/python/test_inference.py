@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 import fairlane
 from fairlane import Scenario, ScenarioError
+from fairlane.model.workload import JobScript
+from fairlane.model.workload.builder import Rank
+from fairlane.model.workload.inference import Inference
 from fairlane.results.accelerators import latencies
 from fairlane.results.run import Run
-from fairlane.workload import JobScript
-from fairlane.workload.builder import Rank
-from fairlane.workload.inference import Inference
 
 MODEL: dict[str, Any] = {
     "layers": 4,

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from fairlane import Fabric
-from fairlane.reproduce import folder_of, plan
+from fairlane.papers.reproduce import folder_of, plan
 from fairlane.study.sql import Database
 from papers import held, performed, scenarios, small, stored_tables, study_of
 from pictures import assert_drawn

@@ -6,7 +6,7 @@ import pytest
 
 from fairlane import Scenario, ScenarioError, Simulation, required_virtual_lanes
 from fairlane.cli.main import execute
-from fairlane.fabric.graph import columns
+from fairlane.model.fabric.graph import columns
 from fairlane.views.fabric import lanes_text
 
 DRAGONFLY = {"topology": "dragonfly", "preset": "wilke2020"}

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from fairlane import Scenario, Simulation
-from fairlane.workload import WORKLOADS
-from fairlane.workload.base import Workload
+from fairlane.model.workload import WORKLOADS
+from fairlane.model.workload.base import Workload
 from peak_memory import measured
 
 READY = """
@@ -21,7 +21,7 @@ simulation.run_for("3 us")
 """
 
 
-@pytest.mark.long("core", "fabric")
+@pytest.mark.long("core", "model/fabric")
 def test_memory_by_host_is_bounded() -> None:
     """A dragonfly with a rank of ping-pong on every host takes at most 4.5 KB a host.
 
@@ -75,7 +75,7 @@ def test_communication_written_once_is_that_of_every_iteration(
 
 def test_a_block_for_each_time_must_not_leave_requests_under_way() -> None:
     """Its requests have the same numbers every time."""
-    from fairlane.workload.builder import JobScript
+    from fairlane.model.workload.builder import JobScript
 
     def write(wait: bool) -> None:
         for rank in JobScript(2):

@@ -11,10 +11,10 @@ import polars as pl
 import pytest
 
 from fairlane import Scenario, ScenarioError, Simulation, _core, load
+from fairlane.model.scenario.resolved import injection_of
+from fairlane.model.workload import JobScript, OpenLoop
 from fairlane.results.latency import QUANTILES, Latency, Look, intervals, summarize
-from fairlane.runner import run
-from fairlane.scenario.resolved import injection_of
-from fairlane.workload import JobScript, OpenLoop
+from fairlane.sim.runner import run
 from report_runs import printed
 
 BANDWIDTH, LATENCY, SWITCH, HEADER, MTU = 100 * 10**9, 100_000, 70_000, 26, 4096
@@ -174,7 +174,7 @@ def test_poisson_messages_wait_as_in_an_m_d_1_queue() -> None:
     assert np.mean(waits) == pytest.approx(expected, abs=5 * error)
 
 
-@pytest.mark.long("results", "statistics", "runner")
+@pytest.mark.long("results", "core/statistics", "sim/runner")
 def test_the_interval_of_the_mean_covers_the_wait_in_an_m_d_1_queue_and_that_of_quantiles_holds_them() -> None:
     """Of 40 runs 95% are 38: fewer than 34 have a probability of 1%."""
     load, covered, runs = 0.5, 0, 40

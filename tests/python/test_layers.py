@@ -50,16 +50,15 @@ LATER = {
     "fairlane.cli.doctor": "a library may be missing or damaged",
     "fairlane.cli.main": "help needs none of it",
     "fairlane.cli.names": "help needs none of it",
-    "fairlane.cli.results": "a query draws nothing",
     "fairlane.cli.scenario": "a scenario needs neither studies nor the agent",
-    "fairlane.controller.loop": "controllers are read by name, and import this",
+    "fairlane.sim.controller.loop": "controllers are read by name, and import this",
     "fairlane.lab.doctor": "a library may be missing or damaged",
     "fairlane.lab.doctor.installation": "runs in a process of its own",
-    "fairlane.names": "help needs none of it",
-    "fairlane.otf2_child": "limits are set first",
+    "fairlane.cli.registries": "help needs none of it",
+    "fairlane.core.otf2_child": "limits are set first",
     "fairlane.lab.serve": "tornado is optional",
-    "fairlane.tasks.closure": "controllers are read by name, and import this",
-    "fairlane.tasks.pools": "dask is optional",
+    "fairlane.study.tasks.closure": "controllers are read by name, and import this",
+    "fairlane.study.tasks.pools": "dask is optional",
     "fairlane.views.tables": "a table needs no library",
 }
 """Modules that import others of fairlane inside functions, and why."""
@@ -81,7 +80,7 @@ class Sources:
 def prints(sources: Sources) -> Iterator[str]:
     """What prints outside the command line; displays of progress, on standard error, are asked for by callers."""
     for module, tree in sources.trees.items():
-        if module.split(".")[1:2] == ["cli"] or module in {"fairlane.otf2_child", "fairlane.__main__"}:
+        if module.split(".")[1:2] == ["cli"] or module in {"fairlane.core.otf2_child", "fairlane.__main__"}:
             continue
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and ast.unparse(node.func) in {"print", "sys.stdout.write"}:
@@ -147,19 +146,19 @@ def test_nothing_breaks_a_rule(rule: Callable[[Sources], Iterator[str]], sources
 def test_every_rule_reports_what_breaks_it(tmp_path: Path) -> None:
     files = {
         "views/__init__.py": "from rich.console import Console\nprint(open(__file__ + '/../../tests'))",
-        "reproduce/__init__.py": "from pathlib import Path\nDATA = Path(__file__).parents[2] / 'tests'",
+        "papers/reproduce.py": "from pathlib import Path\nDATA = Path(__file__).parents[2] / 'tests'",
         "cli/__init__.py": "print(Table(DATA))",
-        "scenario/__init__.py": "import typer\ndef read():\n    import polars, json",
+        "model/scenario/__init__.py": "import typer\ndef read():\n    import polars, json",
     }
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
         (tmp_path / name).write_text(text)
     assert sorted(line for rule in RULES for line in rule(Sources(tmp_path))) == [
         "describes: fairlane.cli: Table",
-        "later: fairlane.scenario -> json",
-        "outside: fairlane.reproduce",
+        "later: fairlane.model.scenario -> json",
+        "outside: fairlane.papers.reproduce",
         "outside: fairlane.views",
         "prints: fairlane.views",
         "rich: fairlane.views",
-        "typer: fairlane.scenario",
+        "typer: fairlane.model.scenario",
     ]

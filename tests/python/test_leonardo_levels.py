@@ -6,10 +6,10 @@ import numpy
 import polars as pl
 import pytest
 
-from fairlane.errors import ScenarioError
-from fairlane.reproduce import plan
-from fairlane.reproduce.papers.leonardo_levels.method import FITTED, HERE, cells, gains
-from fairlane.reproduce.papers.leonardo_levels.production import ALL, allocations, hosts, jobs, moment, profiles
+from fairlane.core.errors import ScenarioError
+from fairlane.papers.published.leonardo_levels.method import FITTED, HERE, cells, gains
+from fairlane.papers.published.leonardo_levels.production import ALL, allocations, hosts, jobs, moment, profiles
+from fairlane.papers.reproduce import plan
 from fairlane.study.sql import Database
 from papers import held, performed, scenarios, small, study_of
 

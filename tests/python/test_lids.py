@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from fairlane.cli.main import execute
 from fairlane.cluster.opensm.nodes import ROUTES_FILE, fabric_files
-from fairlane.fabric.export import FORMATS
-from fairlane.fabric.export.infiniband import write_lfts
-from fairlane.fabric.forwarding import read_entries, tables_of
-from fairlane.fabric.identities import endpoint_lids, endpoints_of
-from fairlane.fabric.reader import read_wiring
-from fairlane.fabric.survey import survey
-from fairlane.fabric.wiring import Wiring
+from fairlane.model.fabric.export import FORMATS
+from fairlane.model.fabric.export.infiniband import write_lfts
+from fairlane.model.fabric.forwarding import read_entries, tables_of
+from fairlane.model.fabric.identities import endpoint_lids, endpoints_of
+from fairlane.model.fabric.reader import read_wiring
+from fairlane.model.fabric.survey import survey
+from fairlane.model.fabric.wiring import Wiring
 from simulated_subnets import lid_tree
 
 Entries = dict[str, dict[int, int]]

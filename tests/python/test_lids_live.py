@@ -11,15 +11,15 @@ from fairlane.cluster.opensm.check import check
 from fairlane.cluster.opensm.check.layout import layout_of
 from fairlane.cluster.opensm.check.simulated import simulated_subnet
 from fairlane.cluster.opensm.export import export
-from fairlane.errors import ScenarioError
-from fairlane.fabric.export import FORMATS
-from fairlane.fabric.identities import endpoint_lids
-from fairlane.fabric.reader import read_wiring
+from fairlane.core.errors import ScenarioError
+from fairlane.model.fabric.export import FORMATS
+from fairlane.model.fabric.identities import endpoint_lids
+from fairlane.model.fabric.reader import read_wiring
 from possible import no_subnet
 from simulated_subnets import QOS, TREES, lid_tree
 from waiting import wait_for
 
-pytestmark = pytest.mark.live("cluster/opensm", "fabric", absent=no_subnet)
+pytestmark = pytest.mark.live("cluster/opensm", "model/fabric", absent=no_subnet)
 
 
 def scenario(fabric: dict[str, Any], hosts: int) -> Scenario:

@@ -17,12 +17,12 @@ from pydantic import ValidationError
 import fairlane
 from fairlane import Run, Scenario, load
 from fairlane.cli.main import execute
-from fairlane.errors import ResultsError, RunError
+from fairlane.core.errors import ResultsError, RunError
 from fairlane.results import live
 from fairlane.results.live import Found, LiveFolder, State, live_folder, read_live, request_stop, stored_name
-from fairlane.runner import live as recorder
-from fairlane.runner.live import Pace
-from fairlane.runner.live_tables import _Times
+from fairlane.sim.runner import live as recorder
+from fairlane.sim.runner.live import Pace
+from fairlane.sim.runner.live_tables import _Times
 from live_runs import LONG, SHORT, running
 from waiting import wait_for
 
@@ -175,7 +175,7 @@ def test_an_error_stays_in_the_state(tmp_path: Path, monkeypatch: pytest.MonkeyP
     def fail(*_arguments: object, **_options: object) -> None:
         raise RunError("rank 3 waits forever", slug="stuck")
 
-    monkeypatch.setattr("fairlane.runner.experiment.simulate", fail)
+    monkeypatch.setattr("fairlane.sim.runner.experiment.simulate", fail)
     with pytest.raises(RunError):
         simulated(tmp_path / "run")
     found = read_live(tmp_path / "run")
@@ -215,7 +215,7 @@ def test_a_request_stops_a_run_and_what_it_measured_is_stored(tmp_path: Path) ->
     assert not live_folder(tmp_path / "run").exists()
 
 
-@pytest.mark.long("runner", "results")
+@pytest.mark.long("sim/runner", "results")
 def test_a_run_that_was_killed_is_not_alive_and_its_folder_is_free(tmp_path: Path) -> None:
     with running(tmp_path / "run") as process:
         wait_for(lambda: _share(tmp_path / "run", 0.0))

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import fairlane
-from fairlane.errors import BuildError, ScenarioError
+from fairlane.core.errors import BuildError, ScenarioError
 from htsim_runs import BYTE, LATENCY, LINKS, benchmark, document
 
 

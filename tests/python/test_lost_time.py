@@ -13,10 +13,10 @@ import pytest
 import fairlane
 from fairlane.cli.main import execute
 from fairlane.core.drive import Engine
+from fairlane.model.scenario.resolved import BACKGROUND
 from fairlane.results.culprit import HINT, LostTime, headline, largest
 from fairlane.results.run import Run, load_run
-from fairlane.runner.experiment import Experiment
-from fairlane.scenario.resolved import BACKGROUND
+from fairlane.sim.runner.experiment import Experiment
 from fairlane.study.running import _without_effect
 from fairlane.views.kinds import view_of
 from fairlane.views.run.interference import lost_list

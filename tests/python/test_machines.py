@@ -10,8 +10,8 @@ import pytest
 
 from fairlane import Scenario, Simulation
 from fairlane.cli.main import execute
-from fairlane.fabric.reader import read_wiring
-from fairlane.fabric.view import Fabric
+from fairlane.model.fabric.reader import read_wiring
+from fairlane.model.fabric.view import Fabric
 
 NODES = Path(__file__).parent.parent.parent / "examples" / "leonardo" / "nodes.csv.xz"
 SPINES = 18

@@ -10,14 +10,14 @@ import polars as pl
 import pytest
 
 from fairlane import load
-from fairlane.analysis.analyze import analyze
 from fairlane.cli.command import ExitCode
 from fairlane.cli.main import execute
-from fairlane.errors import ResultsError
+from fairlane.core.errors import ResultsError
 from fairlane.learn.scheduler.slowdown.model import load_model
 from fairlane.results import schemas
 from fairlane.results.manifest import MANIFEST
 from fairlane.results.parquet import read_parquet
+from fairlane.sim.analysis.analyze import analyze
 from sealed import reseal
 from small_study import CONTROLLED, SCENARIO, STUDY, Here
 
@@ -64,7 +64,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "study.toml").write_text(STUDY.replace("[1, 2]", "[1]") + CONTROLLED)
     command = ["study", str(folder / "study.toml"), "--out", str(folder / "out"), "--workers", "1", "--quiet"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fairlane.tasks.pools.Processes", Here)
+        patch.setattr("fairlane.study.tasks.pools.Processes", Here)
         assert execute(command) == ExitCode.DONE
     return folder
 

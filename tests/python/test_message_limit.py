@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from fairlane import RunError, Scenario, Simulation
-from fairlane.runner import experiment
+from fairlane.sim.runner import experiment
 
 LATE = {"name": "late", "ranks": 4, "placement": {"hosts": [0, 1, 2, 3]}}
 """Each iteration is seven messages of eight packets from each of three ranks to one."""

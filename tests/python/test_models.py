@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlane.errors import ScenarioError
+from fairlane.core.errors import ScenarioError
 from fairlane.learn.models import COUNTERS, Dims, FittedModel, Floats, Part, PerCounter, read_table
 from fairlane.learn.models.validation import ErrorMetrics, assign_folds, conformal_quantile, cross_validate
 

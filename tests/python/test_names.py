@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from fairlane import Run, Scenario, load
 from fairlane.cli.main import execute
-from fairlane.errors import ScenarioError
-from fairlane.fabric.view import Fabric
+from fairlane.core.errors import ScenarioError
 from fairlane.inputs import hosts
 from fairlane.inputs.hosts import can_hold, expand, shortened, slurm_names
+from fairlane.model.fabric.view import Fabric
 from fairlane.results.views import by_link
 from fairlane.views.drawing.parts import cut
 from fairlane.views.kinds import view_of

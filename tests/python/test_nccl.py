@@ -7,7 +7,7 @@ import pytest
 
 import fairlane
 from fairlane import Scenario, ScenarioError
-from fairlane.scenario.nccl import Nccl
+from fairlane.model.scenario.nccl import Nccl
 
 BANDWIDTH = 50e9
 """Of an adapter, bytes per second."""

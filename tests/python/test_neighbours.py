@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairlane.advice.allocations import NodeMap, moment, read_allocations
-from fairlane.advice.sharing import Bundles, neighbours
 from fairlane.cli.main import execute
-from fairlane.errors import ScenarioError
+from fairlane.core.errors import ScenarioError
+from fairlane.learn.advice.allocations import NodeMap, moment, read_allocations
+from fairlane.learn.advice.sharing import Bundles, neighbours
 
 LEONARDO = Path(__file__).parent.parent.parent / "examples" / "leonardo"
 MAP = "node,rack,cell,leaf_switch\n" + "".join(

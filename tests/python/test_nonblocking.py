@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from fairlane import _core
-from fairlane.pattern import observe
-from fairlane.workload import WORKLOADS, JobScript, Rank
+from fairlane.model.pattern import observe
+from fairlane.model.workload import WORKLOADS, JobScript, Rank
 from oracle import Case, Job, Mpi, Outcome, core, fabrics
 
 RANKS = 8

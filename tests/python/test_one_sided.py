@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fairlane import RunError, _core
-from fairlane.workload import JobScript, Rank
+from fairlane.model.workload import JobScript, Rank
 from oracle import Case, Job, Mpi, Network, Outcome, core, fabrics, ser
 
 COSTS = Mpi(send_overhead=200_000, receive_overhead=300_000, eager_threshold=4096, control_bytes=48)

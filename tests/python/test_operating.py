@@ -29,14 +29,14 @@ def commands() -> list[list[str]]:
     return [shlex.split(line) for line in re.findall(r"^\$ fairlane (.*)$", block, re.MULTILINE)]
 
 
-@pytest.mark.live("fabric", "cluster/counters", "analysis", "cluster/opensm", absent=no_subnet)
+@pytest.mark.live("model/fabric", "cluster/counters", "sim/analysis", "cluster/opensm", absent=no_subnet)
 def test_the_ten_commands_lead_from_a_dump_to_a_policy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "operating"
     shutil.copytree(ROOT / "examples" / "operating", folder)
     monkeypatch.chdir(folder)
-    monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
+    monkeypatch.setattr("fairlane.study.tasks.pools.Processes", Here)
     for line in Path("simulated-cluster.sh").read_text("utf-8").replace("../..", str(ROOT)).splitlines():
         match shlex.split(line, comments=True):
             case ["fairlane", *arguments]:

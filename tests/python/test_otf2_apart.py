@@ -8,8 +8,8 @@ import pytest
 from fairlane import RunError, Scenario, ScenarioError, Simulation
 from fairlane.cli.command import ExitCode
 from fairlane.cli.main import execute
-from fairlane.workload import recorded
-from fairlane.workload.trace import Trace, read_trace
+from fairlane.model.workload import recorded
+from fairlane.model.workload.trace import Trace, read_trace
 
 DATA = Path(__file__).parents[1] / "data"
 WHOLE = DATA / "traces" / "stencil4d-32.otf2"

@@ -12,11 +12,11 @@ import pytest
 import reference
 
 import fairlane
-from fairlane.fabric.view import Fabric
+from fairlane.cli.registries import entries_of
 from fairlane.inputs.parameters import BUILT_IN, entries
-from fairlane.names import entries_of
-from fairlane.qos import STRATEGIES
-from fairlane.scenario import schema
+from fairlane.model.fabric.view import Fabric
+from fairlane.model.qos import STRATEGIES
+from fairlane.model.scenario import schema
 from pages import ROOT, Shown, command_lines, inline, names, pages, table
 
 COMMANDS = {" ".join(words[1:]): command for words, command in reference.commands(reference.root())}

@@ -5,8 +5,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from fairlane.reproduce import plan
-from fairlane.scenario.resolve import decide
+from fairlane.model.scenario.resolve import decide
+from fairlane.papers.reproduce import plan
 from fairlane.study.sql import Database
 from papers import held, performed, scenarios, small, stored_tables, study_of, tables_of
 from pictures import assert_drawn

@@ -12,8 +12,8 @@ import pytest
 
 from fairlane import _core
 from fairlane.cli.main import execute
-from fairlane.errors import RunError
-from fairlane.pattern import (
+from fairlane.core.errors import RunError
+from fairlane.model.pattern import (
     Pattern,
     Traffic,
     analyse,
@@ -26,7 +26,7 @@ from fairlane.pattern import (
     program_of,
     unit_rows,
 )
-from fairlane.scenario.models import Job
+from fairlane.model.scenario.models import Job
 
 TRACES = Path(__file__).parents[1] / "data" / "traces"
 
@@ -193,7 +193,7 @@ def test_verdicts_on_large_traces(name: str) -> None:
 
 def test_a_traces_matrix_has_the_messages_that_an_independent_reader_counted() -> None:
     # check.json of the recording: point-to-point messages and bytes, as another program counts them.
-    from fairlane.workload.trace import unpack
+    from fairlane.model.workload.trace import unpack
 
     for name in ("crystal-100", "lulesh-64"):
         folder = unpack(TRACES / f"{name}.tar.zst")

@@ -7,10 +7,10 @@ import polars
 import pytest
 
 from fairlane import Simulation
-from fairlane.fabric.graph import columns
+from fairlane.model.fabric.graph import columns
+from fairlane.model.workload.point_to_point import PingPong
 from fairlane.study.setting import Point
 from fairlane.study.study import Study
-from fairlane.workload.point_to_point import PingPong
 
 ROOT = Path(__file__).parent.parent.parent
 STORED = polars.read_csv(ROOT / "docs" / "reproduction" / "peers" / "sst.csv")

@@ -8,7 +8,7 @@ import pytest
 import fairlane
 from fairlane import Scenario, ScenarioError, Simulation
 from fairlane.cli.main import execute
-from fairlane.errors import BuildError
+from fairlane.core.errors import BuildError
 from fairlane.results.notes import notes
 from oracle import ser
 

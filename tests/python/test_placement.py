@@ -12,16 +12,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlane.errors import ScenarioError
-from fairlane.fabric.view import Fabric
+from fairlane.core.errors import ScenarioError
+from fairlane.core.seeds import Purpose, stream
 from fairlane.inputs.problems import Problems
-from fairlane.placement import LIST, PLACEMENTS, Communication, PlacementPolicy, Request, entries, fill, hosts_needed
-from fairlane.placement.box import named_shape
-from fairlane.placement.grid import coordinates, host_order
-from fairlane.placement.metrics import pieces
-from fairlane.scenario import Scenario
-from fairlane.seeds import Purpose, stream
-from fairlane.simulation import Simulation
+from fairlane.model.fabric.view import Fabric
+from fairlane.model.placement import (
+    LIST,
+    PLACEMENTS,
+    Communication,
+    PlacementPolicy,
+    Request,
+    entries,
+    fill,
+    hosts_needed,
+)
+from fairlane.model.placement.box import named_shape
+from fairlane.model.placement.grid import coordinates, host_order
+from fairlane.model.placement.metrics import pieces
+from fairlane.model.scenario import Scenario
+from fairlane.sim.simulation import Simulation
 
 
 @cache

@@ -15,7 +15,7 @@ from matplotlib.patches import Rectangle
 
 import fairlane
 from fairlane.cli.main import execute
-from fairlane.errors import ResultsError
+from fairlane.core.errors import ResultsError
 from fairlane.views.drawing import draw_into
 from fairlane.views.drawing.runs import figure_of, interference, slowdown
 from fairlane.views.drawing.style import INK, darken, styled

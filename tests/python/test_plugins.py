@@ -20,17 +20,17 @@ import fairlane
 from fairlane import Scenario, ScenarioError
 from fairlane.cli.command import ExitCode
 from fairlane.cli.main import execute
-from fairlane.controller import CONTROLLERS
 from fairlane.inputs.code import ENVIRONMENT
 from fairlane.inputs.registry import Named, Registry
-from fairlane.placement import PLACEMENTS
-from fairlane.placement.mapping import MAPPINGS
+from fairlane.model.placement import PLACEMENTS
+from fairlane.model.placement.mapping import MAPPINGS
+from fairlane.model.scenario import schema
+from fairlane.model.workload import WORKLOADS
 from fairlane.results.run import load_run
-from fairlane.scenario import schema
+from fairlane.sim.controller import CONTROLLERS
 from fairlane.study.plan import plan
 from fairlane.study.study import Study
-from fairlane.tasks.closure import code_digest, sources
-from fairlane.workload import WORKLOADS
+from fairlane.study.tasks.closure import code_digest, sources
 from own_code import CODE, STUDY, scenario
 from pictures import assert_drawn
 
@@ -200,7 +200,7 @@ def test_a_package_that_is_broken_is_named_and_harms_nobody_else(
 ) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "broken_plugin.py").write_text("import no_such_module_anywhere\n")
-    offers = {"gone": "broken_plugin:Gone", "number": "fairlane.seeds:LARGEST_SEED"}
+    offers = {"gone": "broken_plugin:Gone", "number": "fairlane.core.seeds:LARGEST_SEED"}
     install("broken", {"fairlane.workloads": offers})
     file = EXAMPLE.parent / "quickstart.toml"
     assert "names code" not in told(capsys, "check", file)
@@ -211,7 +211,8 @@ def test_a_package_that_is_broken_is_named_and_harms_nobody_else(
     assert 'workload.name = "gone": broken_plugin:Gone of broken 1.0 cannot be imported' in wrong
     wrong = told(capsys, "check", file, "--set", "jobs[0].workload.name=number", code=ExitCode.WRONG_INPUT)
     assert (
-        "LARGEST_SEED of broken 1.0 is no workload; allowed: a class derived from fairlane.workload.Workload" in wrong
+        "LARGEST_SEED of broken 1.0 is no workload; allowed: a class derived from fairlane.model.workload.Workload"
+        in wrong
     )
 
 
@@ -300,10 +301,10 @@ def test_a_registry_is_a_mapping_of_what_there_is() -> None:
 
 
 @pytest.mark.parametrize(("package", "registry", "bases"), [
-    (fairlane.workload, WORKLOADS, {"Workload", "GriddedWorkload", "SlicedWorkload", "Pencils", "Transformer"}),
-    (fairlane.placement, PLACEMENTS, {"PlacementPolicy"}),
-    (fairlane.placement.mapping, MAPPINGS, {"Mapping"}),
-    (fairlane.controller, CONTROLLERS, {"Controller"}),
+    (fairlane.model.workload, WORKLOADS, {"Workload", "GriddedWorkload", "SlicedWorkload", "Pencils", "Transformer"}),
+    (fairlane.model.placement, PLACEMENTS, {"PlacementPolicy"}),
+    (fairlane.model.placement.mapping, MAPPINGS, {"Mapping"}),
+    (fairlane.sim.controller, CONTROLLERS, {"Controller"}),
 ])  # fmt: skip
 def test_every_class_of_the_folder_is_in_its_table(
     package: ModuleType, registry: Registry[type[Named]], bases: set[str]

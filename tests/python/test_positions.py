@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlane.controller.base import Positions
+from fairlane.sim.controller.base import Positions
 
 gaps = st.lists(st.floats(0.01, 10), min_size=1, max_size=60)
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlane import Scenario, ScenarioError, Simulation, load, run
-from fairlane.power import JobPower, Pace, PowerTable, Socket, by_job, stretch
-from fairlane.units import POWER
+from fairlane.core.units import POWER
+from fairlane.model.power import JobPower, Pace, PowerTable, Socket, by_job, stretch
 from fairlane.views.kinds import draw, view_of
 from pictures import assert_drawn
 

@@ -10,10 +10,10 @@ import pytest
 from fairlane import Scenario, ScenarioError
 from fairlane.cli.main import execute
 from fairlane.core.tables import Work
+from fairlane.model.scenario.observe import Until
 from fairlane.results.milestones import common, milestones
-from fairlane.runner import run
-from fairlane.runner.precision import Precision
-from fairlane.scenario.observe import Until
+from fairlane.sim.runner import run
+from fairlane.sim.runner.precision import Precision
 from samples import TREE
 
 MS = 10**9
@@ -114,12 +114,12 @@ def marked(times: "numpy.typing.NDArray[numpy.int64]") -> Work:
     return Work(int(at[-1]), ranks, marks.cast({"job": pl.UInt64, "time": pl.UInt64}))
 
 
-@pytest.mark.long("runner", "statistics")
+@pytest.mark.long("sim/runner", "core/statistics")
 def test_the_interval_at_which_a_run_ends_covers_the_true_change() -> None:
     """Iterations of a correlated process, in a run whose true W is -0.2: ending early costs little of the coverage."""
     from scipy.signal import lfilter
 
-    from fairlane.scenario.resolved import ResolvedJob
+    from fairlane.model.scenario.resolved import ResolvedJob
 
     [job, *_] = scenario().decide().jobs
     assert isinstance(job, ResolvedJob)

@@ -10,7 +10,7 @@ import pytest
 
 from counters import FEW, made_up, two_kinds
 from fairlane.cli.main import execute
-from fairlane.errors import ScenarioError
+from fairlane.core.errors import ScenarioError
 from fairlane.learn.models import REGRESSORS, estimator, freeze, one_thread
 from fairlane.learn.models.validation import grouped_quantile
 from fairlane.learn.predict.clusters import local

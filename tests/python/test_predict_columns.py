@@ -9,7 +9,7 @@ import pytest
 from fairlane.cli.main import execute
 from fairlane.cluster.counters.base import COUNTERS
 from fairlane.cluster.counters.sysfs import COUNTERS_OF_FILES
-from fairlane.errors import ScenarioError
+from fairlane.core.errors import ScenarioError
 from fairlane.learn.predict.table import CounterTable, column_of, columns_of, identifies, standard_name
 
 LDMS = ["#Time", "Time_usec", "ProducerName", "component_id", "job_id", "app_id"]

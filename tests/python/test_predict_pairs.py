@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from fairlane.cli.main import execute
-from fairlane.errors import ScenarioError
+from fairlane.core.errors import ScenarioError
 from fairlane.learn.scheduler.slowdown.bench import Best
 from fairlane.learn.scheduler.slowdown.model import LinkUse
 from fairlane.learn.scheduler.slowdown.pairs import (

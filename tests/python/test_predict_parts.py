@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from counters import run_of
-from fairlane.errors import ScenarioError
+from fairlane.core.errors import ScenarioError
 from fairlane.learn.models import one_thread
 from fairlane.learn.predict.clusters import Clusters, Shape, distances, shapes
 from fairlane.learn.predict.parts import Parts, Scale, pursue, split

@@ -16,7 +16,7 @@ import pytest
 import marking
 from fairlane import progress
 from fairlane.cli.main import execute
-from fairlane.errors import ScenarioError
+from fairlane.core.errors import ScenarioError
 from fairlane.progress import layout
 from fairlane.progress.layout import build
 from marking import marks, python, snapshot

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from fairlane.cli.main import execute
-from fairlane.workload.trace import unpack
+from fairlane.model.workload.trace import unpack
 from public_counts import FABRICS, TRACES
 
 TESTS = Path(__file__).parent.parent

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from fairlane import Scenario, ScenarioError, Simulation
-from fairlane.qos import KINDS, STRATEGIES, JobShare, TrafficClass, packets
+from fairlane.model.qos import KINDS, STRATEGIES, JobShare, TrafficClass, packets
 
 NARROW = {"topology": "fat_tree", "hosts": 8, "levels": 2, "leaf_down": 4, "leaf_up": 1, "bandwidth": "100 Gb/s"}
 """Two leaves of four hosts, and one cable from each to the top: what crosses it has to share it."""

@@ -21,9 +21,9 @@ from fairlane.cluster.agent.apply import Applier, ApplyConfig
 from fairlane.cluster.agent.system import BackendError
 from fairlane.cluster.opensm.export import export
 from fairlane.cluster.opensm.policy import read_policy
-from fairlane.errors import ScenarioError
-from fairlane.fabric.reader import read_wiring
+from fairlane.core.errors import ScenarioError
 from fairlane.inputs.hosts import expand, slurm_names
+from fairlane.model.fabric.reader import read_wiring
 from possible import no_slurm
 from waiting import wait_for
 

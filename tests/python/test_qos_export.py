@@ -17,8 +17,8 @@ from fairlane.cluster.opensm.nodes import hosts_of_groups
 from fairlane.cluster.opensm.options import read_options, write_options
 from fairlane.cluster.opensm.policy import read_policy, write_policy
 from fairlane.cluster.opensm.settings import Settings
-from fairlane.errors import ScenarioError
-from fairlane.fabric.reader import read_wiring
+from fairlane.core.errors import ScenarioError
+from fairlane.model.fabric.reader import read_wiring
 
 DATA = Path(__file__).parents[1] / "data" / "fabrics"
 VLARB = {"name": "vlarb", "high_limit": 10, "vlarb_high": [[3, 64]], "vlarb_low": [[0, 8], [1, 16], [2, 32]]}

@@ -13,7 +13,7 @@ from fairlane.cli.main import execute
 from fairlane.cluster.opensm.export import Exported, export, qos_table
 from fairlane.cluster.opensm.options import read_options
 from fairlane.cluster.opensm.settings import shares_of_priority, shares_of_tables
-from fairlane.errors import ScenarioError
+from fairlane.core.errors import ScenarioError
 
 PACKET = 4096 + 26
 PAIRS = 2  # pairs of hosts that send on a lane: together they send twice what the link carries

@@ -11,13 +11,13 @@ import polars as pl
 import pytest
 
 from fairlane import Scenario, ScenarioError, run
-from fairlane.advice.question import ask
 from fairlane.cli.main import execute
-from fairlane.fabric.compare import compare
-from fairlane.fabric.view import Fabric
-from fairlane.pattern import observe, program_of
-from fairlane.placement import measure
-from fairlane.placement.mapping import HopBytes, Slots
+from fairlane.learn.advice.question import ask
+from fairlane.model.fabric.compare import compare
+from fairlane.model.fabric.view import Fabric
+from fairlane.model.pattern import observe, program_of
+from fairlane.model.placement import measure
+from fairlane.model.placement.mapping import HopBytes, Slots
 
 TREE = {"topology": "fat_tree", "levels": 2, "leaf_down": 8, "leaf_up": 4, "bandwidth": "100 Gb/s"}
 POLICIES = [

@@ -8,8 +8,8 @@ import pytest
 
 from fairlane import Scenario, ScenarioError, Simulation, load, run
 from fairlane.cli.main import execute
-from fairlane.fabric.view import Fabric
-from fairlane.scenario.models import Job
+from fairlane.model.fabric.view import Fabric
+from fairlane.model.scenario.models import Job
 
 FABRIC = {"topology": "fat_tree", "hosts": 16, "levels": 2, "radix": 8, "rails": 2}
 

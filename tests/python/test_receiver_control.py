@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import fairlane
-from fairlane.errors import BuildError, ScenarioError
+from fairlane.core.errors import BuildError, ScenarioError
 from htsim_runs import BYTE, LINKS, benchmark, document
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import fairlane
-from fairlane.errors import ScenarioError
+from fairlane.core.errors import ScenarioError
 
 SCENARIO = """
 duration = "400 us"

@@ -21,7 +21,7 @@ from fairlane.results.study import STUDY_SCHEMA_VERSION
 from fairlane.study.shipped.cables import Cables
 from fairlane.study.shipped.gpcnet import Gpcnet
 from fairlane.study.shipped.saturation import Saturation
-from fairlane.tasks.store import SCHEMA_VERSION as ANSWERS_SCHEMA_VERSION
+from fairlane.study.tasks.store import SCHEMA_VERSION as ANSWERS_SCHEMA_VERSION
 
 ROOT = Path(__file__).parent.parent.parent
 WORKSPACE = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from fairlane import Scenario, Simulation
-from fairlane.fabric.view import Fabric
+from fairlane.model.fabric.view import Fabric
 from oracle.fabrics import decode
 
 TREE = {"topology": "fat_tree", "hosts": 2, "levels": 1, "radix": 2, "bandwidth": "256 GB/s", "latency": "100 ns"}

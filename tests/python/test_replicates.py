@@ -8,14 +8,14 @@ import pytest
 
 from fairlane import ScenarioError
 from fairlane.inputs.document import Document
-from fairlane.reproduce import PAPERS, folder_of, plan
-from fairlane.reproduce.judging import Judged
-from fairlane.reproduce.output import repeat_lines
-from fairlane.reproduce.planning import Options, plan_of
-from fairlane.reproduce.reseeding import STRIDE, moved, reseed
-from fairlane.reproduce.running import _tasks_of
-from fairlane.reproduce.storing import meta_of
-from fairlane.reproduce.verdicts import Measured, Verdict, over_replicates, verdict_of
+from fairlane.papers.judging import Judged
+from fairlane.papers.output import repeat_lines
+from fairlane.papers.planning import Options, plan_of
+from fairlane.papers.reproduce import PAPERS, folder_of, plan
+from fairlane.papers.reseeding import STRIDE, moved, reseed
+from fairlane.papers.running import _tasks_of
+from fairlane.papers.storing import meta_of
+from fairlane.papers.verdicts import Measured, Verdict, over_replicates, verdict_of
 from fairlane.results.reproduction import ReproductionResults
 from pictures import assert_drawn
 from replicated import PAPER, answers, change, claim_of, finding, run, verdict, write_paper

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from fairlane.cli.main import execute
-from fairlane.reproduce.folder import Claim
-from fairlane.reproduce.judging import Judged
-from fairlane.reproduce.replicating import Ledger
-from fairlane.reproduce.running import Done
-from fairlane.reproduce.verdicts import ClaimVerdict, over_replicates
+from fairlane.papers.folder import Claim
+from fairlane.papers.judging import Judged
+from fairlane.papers.replicating import Ledger
+from fairlane.papers.running import Done
+from fairlane.papers.verdicts import ClaimVerdict, over_replicates
 from replicated import answers, claim_of, finding, run, verdict, write_paper
 from small_study import Here
 
@@ -109,7 +109,7 @@ def test_the_same_budget_again_computes_nothing_more(folder: Path, tmp_path: Pat
 def test_a_budget_of_no_time_runs_the_first_replicate_and_lists_the_rest(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fairlane.reproduce.open_pool", Here)
+    monkeypatch.setattr("fairlane.papers.reproduce.open_pool", Here)
     words = ["reproduce", str(folder), "--workers", "1", "--out", str(tmp_path / "out"), "--quiet"]
     assert execute([*words, "--replicates", "3", "--cpu-hours", "1e-12"]) == 0
     page = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")

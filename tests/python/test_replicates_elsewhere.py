@@ -6,11 +6,11 @@ import polars as pl
 import pytest
 
 from fairlane import ScenarioError
-from fairlane.reproduce import Reproduction, check_replicates, conclude, plan
-from fairlane.reproduce.running import stored_as
-from fairlane.reproduce.storing import known
-from fairlane.tasks.executor import Executor
-from fairlane.tasks.store import Store
+from fairlane.papers.reproduce import Reproduction, check_replicates, conclude, plan
+from fairlane.papers.running import stored_as
+from fairlane.papers.storing import known
+from fairlane.study.tasks.executor import Executor
+from fairlane.study.tasks.store import Store
 from pictures import assert_drawn
 from replicated import answers, run, verdict, write_paper
 from small_study import Here

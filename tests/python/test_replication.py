@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 from scipy import stats
 
+from fairlane.core.wording import seconds
 from fairlane.study.replicates import PACE, estimate, outer_unit, over_points
 from fairlane.views.tables import with_interval
-from fairlane.wording import seconds
 
 
 def work(rows: Sequence[tuple[int, int, str, float | None]], **more: Any) -> pl.DataFrame:

@@ -18,7 +18,7 @@ import pytest
 
 from fairlane import Run
 from fairlane.cli.main import execute
-from fairlane.report import write_report
+from fairlane.views.report import write_report
 from report_runs import EVIL, evil, simulated
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from fairlane import ScenarioError
 from fairlane.cli.main import execute
-from fairlane.reproduce import PAPERS, folder_of, plan
-from fairlane.reproduce.folder import Claim
-from fairlane.reproduce.judging import findings
+from fairlane.papers.folder import Claim
+from fairlane.papers.judging import findings
+from fairlane.papers.reproduce import PAPERS, folder_of, plan
 from fairlane.study.sql import Database
 from pictures import assert_drawn
 from small_paper import run, written
@@ -184,7 +184,7 @@ def test_what_is_wrong_with_a_folder_is_named(
 def test_a_clause_without_rows_is_missing_and_does_not_let_the_claim_hold(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fairlane.reproduce.open_pool", Here)
+    monkeypatch.setattr("fairlane.papers.reproduce.open_pool", Here)
     text = (folder / "claims.toml").read_text()
     more = "[[claim.clause]]\nsays = 'small {value}'\nwhere = 'bound = 3'\nband = '> 0'\n[[claim]]\nid = \"qos\""
     (folder / "claims.toml").write_text(text.replace('[[claim]]\nid = "qos"', more))
@@ -204,7 +204,7 @@ def test_a_clause_without_rows_is_missing_and_does_not_let_the_claim_hold(
 def test_a_method_of_ones_own_runs_with_permission_only(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fairlane.reproduce.open_pool", Here)
+    monkeypatch.setattr("fairlane.papers.reproduce.open_pool", Here)
     (folder / "figures.toml").unlink()
     (folder / "method.py").write_text(
         "def doubled(tables):\n    return tables.ask('SELECT 2 * seconds AS twice FROM medians')\n"
@@ -222,7 +222,7 @@ def test_a_method_of_ones_own_runs_with_permission_only(
 def test_the_command_prints_what_the_paper_reports_what_was_measured_and_whether_it_holds(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fairlane.reproduce.open_pool", Here)
+    monkeypatch.setattr("fairlane.papers.reproduce.open_pool", Here)
     words = ["reproduce", str(folder), "--only", "large-is-slow", "--workers", "1", "--out", str(tmp_path / "out")]
     assert execute(words) == 0
     shown = capsys.readouterr().out

@@ -12,8 +12,8 @@ import pytest
 
 from fairlane import ScenarioError
 from fairlane.cli.main import execute
-from fairlane.reproduce.figures import MOST_ROWS, data_of
-from fairlane.reproduce.folder import Figure
+from fairlane.papers.figures import MOST_ROWS, data_of
+from fairlane.papers.folder import Figure
 from fairlane.results.manifest import examine
 from fairlane.results.reproduction import Number, ReproductionResults
 from fairlane.study.sql import Database
@@ -36,7 +36,7 @@ def folder(tmp_path: Path) -> Path:
 def test_figures_and_texts_that_cannot_be_written_cost_no_verdict(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fairlane.reproduce.open_pool", Here)
+    monkeypatch.setattr("fairlane.papers.reproduce.open_pool", Here)
     figures = (folder / "figures.toml").read_text()
     for file, row in (("{size}", "a/b"), ("c", "-"), ("{size}", "c")):
         each = f"""file = "{file}"\neach = "SELECT '{row}' AS size\""""

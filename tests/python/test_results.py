@@ -13,15 +13,16 @@ import polars as pl
 import pytest
 
 import fairlane.views.run.interference
-from fairlane import Scenario, query, runner
+from fairlane import Scenario, query
+from fairlane.core.errors import ResultsError
 from fairlane.core.tables import EngineTables, Work, frame
-from fairlane.errors import ResultsError
+from fairlane.core.wording import percent, seconds, short_percent
 from fairlane.results import derive
 from fairlane.results.derive import JobLabel
 from fairlane.results.parquet import read_parquet
 from fairlane.results.run import SCHEMA_VERSION, Run, RunMeta, Source, load_run, new_folder
 from fairlane.results.views import Interference, by_link
-from fairlane.wording import percent, seconds, short_percent
+from fairlane.sim import runner
 from fake_engine import MS, FakeEngine, fake_links, table
 from report_runs import printed
 from samples import TREE

@@ -10,16 +10,16 @@ import pytest
 from fairlane import ScenarioError
 from fairlane.cli.main import execute
 from fairlane.inputs.code import allow_code
-from fairlane.reproduce import folder_of
-from fairlane.reproduce.folder import Folder
-from fairlane.reproduce.robustness import SCHEMA, Mapped, planned, points_of, run_points
-from fairlane.reproduce.robustness_output import CLAUSES, INDICES, LEVELS, POINTS, Map, combine, store
-from fairlane.reproduce.running import stored_as
-from fairlane.reproduce.shares import _chance, by_point
-from fairlane.reproduce.space import FILE, Parameter, space_of
+from fairlane.papers.folder import Folder
+from fairlane.papers.reproduce import folder_of
+from fairlane.papers.robustness import SCHEMA, Mapped, planned, points_of, run_points
+from fairlane.papers.robustness_output import CLAUSES, INDICES, LEVELS, POINTS, Map, combine, store
+from fairlane.papers.running import stored_as
+from fairlane.papers.shares import _chance, by_point
+from fairlane.papers.space import FILE, Parameter, space_of
 from fairlane.results.reproduction import DEPENDS, RARE, ROBUST, TOO_FEW
-from fairlane.tasks.executor import Executor
-from fairlane.tasks.store import Store
+from fairlane.study.tasks.executor import Executor
+from fairlane.study.tasks.store import Store
 from pictures import assert_drawn
 from replicated import answers
 from small_study import Here, Interrupted
@@ -204,7 +204,7 @@ levels = { one = {}, other = {} }
 """
 
 
-@pytest.mark.long("reproduce", "tasks")
+@pytest.mark.long("papers", "study/tasks")
 def test_points_of_a_further_space_can_share_the_simulations_of_the_repeats(
     place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -391,7 +391,7 @@ def test_a_point_at_which_nothing_was_measured_does_not_count() -> None:
     assert found.rows() == [("a", 1, 1, False, -0.5), ("a", 1, 3, True, float("inf"))]
 
 
-@pytest.mark.long("reproduce", "tasks")
+@pytest.mark.long("papers", "study/tasks")
 def test_an_interrupted_map_goes_on_where_it_was_and_ends_as_one_in_one_go(place: Path, tmp_path: Path) -> None:
     folder = folder_of(place)
     with pytest.raises(KeyboardInterrupt):

@@ -7,7 +7,7 @@ import pytest
 
 import fairlane
 from fairlane import Scenario, ScenarioError, Simulation
-from fairlane.errors import BuildError
+from fairlane.core.errors import BuildError
 from fairlane.results.flows import flows
 from report_runs import printed
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import fairlane
-from fairlane.analysis.links import roots
 from fairlane.cli.main import execute
-from fairlane.fabric.congestion import BUSY, Port, mixed_speeds, trees, usual_bandwidth
+from fairlane.model.fabric.congestion import BUSY, Port, mixed_speeds, trees, usual_bandwidth
 from fairlane.results.views import by_link
+from fairlane.sim.analysis.links import roots
 
 STALLS, BUSY_LINK = (0.3, 0.6), (0.95, 0.0)  # shares of time: active, stalled
 

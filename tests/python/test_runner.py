@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from rich.console import Console
 
-from fairlane import runner
-from fairlane.errors import ResultsError, RunError
+from fairlane.core.errors import ResultsError, RunError
 from fairlane.results.run import Run, load_run
-from fairlane.runner import experiment
-from fairlane.runner.progress import Bars, Gauge, Lines
+from fairlane.sim import runner
+from fairlane.sim.runner import experiment
+from fairlane.sim.runner.progress import Bars, Gauge, Lines
 from fake_engine import MS, FakeEngine, fake_links
 from waiting import HANG_S
 
 if TYPE_CHECKING:
-    from fairlane.scenario import Scenario
+    from fairlane.model.scenario import Scenario
 
 JOBS = [{"name": "flood", "hosts": [0, 1], "pace": MS}, {"name": "pairs", "hosts": [0, 1, 1], "pace": 2 * MS}]
 OBSERVE = {"counters": False, "interference_by_port": False}
@@ -188,7 +188,7 @@ def test_an_interrupt_keeps_what_was_measured(tmp_path: Path, monkeypatch: pytes
         return wait(*futures, **options)
 
     monkeypatch.setattr(experiment, "Event", lambda: stop)
-    monkeypatch.setattr("fairlane.runner.experiment.wait", watching)
+    monkeypatch.setattr("fairlane.sim.runner.experiment.wait", watching)
 
     class Interrupted(FakeEngine):
         def run_window_budget(self, picoseconds: int, max_hops: int) -> bool:

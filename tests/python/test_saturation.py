@@ -9,12 +9,12 @@ import pytest
 
 from fairlane import Scenario, ScenarioError, Simulation, load, query
 from fairlane.cli.main import execute
-from fairlane.errors import ResultsError
+from fairlane.core.errors import ResultsError
+from fairlane.core.statistics import FEWEST
 from fairlane.results.latency import QUANTILES
-from fairlane.statistics import FEWEST
 from fairlane.study.shipped.base import Measurement
 from fairlane.study.shipped.saturation import ACCEPTED_IN_FULL, LoadSweep, Saturation, loads_of
-from fairlane.tasks.task import Answer, Stopwatch
+from fairlane.study.tasks.task import Answer, Stopwatch
 from pictures import assert_drawn
 
 DRAGONFLY = {
@@ -276,9 +276,9 @@ def test_a_sweep_goes_on_only_if_it_is_the_same(
 
 
 def test_only_as_many_simulations_run_as_there_is_memory_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlane.scenario.estimate.machine_cores", lambda: 8)
+    monkeypatch.setattr("fairlane.model.scenario.estimate.machine_cores", lambda: 8)
     plan = LoadSweep(scenario(), loads=[0.1], replicates=1)
     estimate = plan.at({"load": 0.1}, 1).resolve().estimate
     assert estimate is not None
-    monkeypatch.setattr("fairlane.scenario.estimate.machine_memory", lambda: int(3.5 * estimate.memory))
+    monkeypatch.setattr("fairlane.model.scenario.estimate.machine_memory", lambda: int(3.5 * estimate.memory))
     assert plan.workers == 3

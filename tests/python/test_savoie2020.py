@@ -6,17 +6,17 @@ from typing import Any
 import polars as pl
 import pytest
 
-from fairlane.reproduce import folder_of, plan
-from fairlane.reproduce.planning import Prepared
-from fairlane.reproduce.running import perform, stored_as
+from fairlane.model.scenario import Scenario
+from fairlane.papers.planning import Prepared
+from fairlane.papers.reproduce import folder_of, plan
+from fairlane.papers.running import perform, stored_as
 from fairlane.results.schemas import STUDY, types
-from fairlane.scenario import Scenario
 from fairlane.study.plan import ComparedPlan
 from fairlane.study.plan import plan as plan_study
 from fairlane.study.sql import Database
 from fairlane.study.study import Study
-from fairlane.tasks.executor import Executor
-from fairlane.tasks.store import Store
+from fairlane.study.tasks.executor import Executor
+from fairlane.study.tasks.store import Store
 from papers import held, tables_of
 from small_study import Here
 
@@ -96,7 +96,7 @@ def test_another_simulator_or_controller_makes_other_runs(monkeypatch: pytest.Mo
     (cell,) = calibrated("small.static").cells
     task = cell.of(CONTROL)[0].task
     before = stored_as(task)
-    monkeypatch.setattr("fairlane.reproduce.running.sources", lambda *_code, controller: f"another {controller}")
+    monkeypatch.setattr("fairlane.papers.running.sources", lambda *_code, controller: f"another {controller}")
     assert stored_as(task) != before
     few, many = ({cell.of(CONTROL)[0].task.digest for cell in plan_with(placements).cells} for placements in (2, 3))
     assert few < many, "more placements leave runs as they are"

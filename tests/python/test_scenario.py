@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fairlane import Scenario, ScenarioError
-from fairlane.errors import Problem
+from fairlane.core.errors import Problem
 from fairlane.inputs.document import Document
 
 GOOD = """

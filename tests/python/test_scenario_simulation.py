@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from fairlane import BuildError, Scenario, ScenarioError, Simulation
+from fairlane.model.scenario import Resolved
 from fairlane.results.views import by_link
-from fairlane.scenario import Resolved
 from samples import TREE
 
 FABRIC = {**TREE, "latency": "100 ns"}

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlane.units import BANDWIDTH, CLOCK_END, DURATION, SIZE, Kind
+from fairlane.core.units import BANDWIDTH, CLOCK_END, DURATION, SIZE, Kind
 
 KINDS = [BANDWIDTH, DURATION, SIZE]
 

@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlane.cli.main import execute
-from fairlane.errors import ScenarioError
-from fairlane.fabric.reader import read_wiring
-from fairlane.fabric.view import Fabric
+from fairlane.core.errors import ScenarioError
 from fairlane.inputs.hosts import expand, slurm_names
 from fairlane.learn.scheduler.compare import metrics_of
 from fairlane.learn.scheduler.easy import replay
 from fairlane.learn.scheduler.log import LoggedJob, PatternMix, Schedule, read_log
-from fairlane.placement import PLACEMENTS, Communication
+from fairlane.model.fabric.reader import read_wiring
+from fairlane.model.fabric.view import Fabric
+from fairlane.model.placement import PLACEMENTS, Communication
 
 LOG = Path(__file__).parents[1] / "data" / "jobs" / "nasa-ipsc-1993-first-400.swf.gz"
 TORUS = Fabric.build(

@@ -25,11 +25,11 @@ def test_folders_of_markers_exist() -> None:
     assert [one for one in found if not ((path := PACKAGE / one[1]).is_dir() or path.with_suffix(".py").exists())] == []
 
 
-@pytest.mark.long("statistics")
+@pytest.mark.long("core/statistics")
 @pytest.mark.parametrize(
     ("changed", "runs"),
     [
-        ("python/fairlane/statistics/intervals.py", True),
+        ("python/fairlane/core/statistics/intervals.py", True),
         ("tests/python/test_selection.py", True),
         ("tests/selection.py", True),
         ("crates/fairlane-core/src/lib.rs", True),

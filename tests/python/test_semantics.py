@@ -7,7 +7,7 @@ import pytest
 from fairlane.cli.main import execute
 
 WORKLOAD = """
-from fairlane.workload import Rank, Workload
+from fairlane.model.workload import Rank, Workload
 
 class Broken(Workload):
     def communicate(self, rank: Rank, iteration: int) -> None:

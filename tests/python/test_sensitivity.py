@@ -4,7 +4,7 @@ import numpy
 import pytest
 from scipy.stats import qmc
 
-from fairlane.statistics.sensitivity import FEWEST_POINTS, bins, first_order, ranks, share
+from fairlane.core.statistics.sensitivity import FEWEST_POINTS, bins, first_order, ranks, share
 
 NOISE_RUNS = 60
 

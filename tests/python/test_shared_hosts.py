@@ -6,7 +6,7 @@ import pytest
 
 from fairlane import Run, Scenario, run
 from fairlane.cluster.opensm.export import export
-from fairlane.errors import ScenarioError
+from fairlane.core.errors import ScenarioError
 
 FABRIC = {"topology": "fat_tree", "hosts": 16, "levels": 2, "leaf_down": 4, "leaf_up": 4, "bandwidth": "100 Gb/s"}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlane.signals import deferred_signals, exit_on_sigterm, temporary_folder
+from fairlane.core.signals import deferred_signals, exit_on_sigterm, temporary_folder
 
 
 @pytest.mark.parametrize(("number", "raised"), [(signal.SIGTERM, SystemExit), (signal.SIGINT, KeyboardInterrupt)])
@@ -51,7 +51,7 @@ def test_a_folder_is_removed_though_a_signal_arrives_meanwhile(
 def test_a_signal_in_the_block_ends_it_and_removes_the_folder(tmp_path: Path) -> None:
     code = (
         "import signal, sys, pathlib\n"
-        "from fairlane.signals import exit_on_sigterm, temporary_folder\n"
+        "from fairlane.core.signals import exit_on_sigterm, temporary_folder\n"
         "with exit_on_sigterm(), temporary_folder('made-', pathlib.Path(sys.argv[1])) as made:\n"
         "    (made / 'file').touch()\n"
         "    signal.raise_signal(signal.SIGTERM)\n"
@@ -78,7 +78,7 @@ def test_other_threads_may_defer() -> None:
 def test_a_signal_before_the_wait_ends_it_whatever_threads_there_are() -> None:
     lines = [
         "import os, signal, threading",
-        "from fairlane.signals import awaited_signals",
+        "from fairlane.core.signals import awaited_signals",
         "threading.Thread(target=threading.Event().wait, daemon=True).start()",
         "with awaited_signals() as wait:",
         "    os.kill(os.getpid(), signal.SIGTERM)",

@@ -12,8 +12,8 @@ import pytest
 
 from fairlane import Scenario, ScenarioError, Simulation
 from fairlane.cli.main import execute
-from fairlane.pattern.traffic import observe, program_of
-from fairlane.workload.trace import read_trace
+from fairlane.model.pattern.traffic import observe, program_of
+from fairlane.model.workload.trace import read_trace
 from packing import zstd
 
 NS = 1000

@@ -8,9 +8,9 @@ import pytest
 
 from fairlane import Scenario, ScenarioError, Simulation
 from fairlane.cli.main import execute
-from fairlane.fabric.graph import columns
-from fairlane.scenario.network import Network
-from fairlane.scenario.simulators import MODELS, Rules, rules_of
+from fairlane.model.fabric.graph import columns
+from fairlane.model.scenario.network import Network
+from fairlane.model.scenario.simulators import MODELS, Rules, rules_of
 
 FABRIC = {"topology": "dragonfly", "groups": 3, "switches_per_group": 2, "hosts_per_switch": 2, "global_links": 1}
 JOBS = [{"name": "job", "ranks": 4, "workload": {"name": "all_to_all", "compute": 0}}]
@@ -147,7 +147,7 @@ def test_wrong_models_are_wrong_input(tmp_path: Path, capsys: pytest.CaptureFixt
     ):
         scenario(model="tracer", network={"mtu": "128 KiB"})
     (tmp_path / "own.py").write_text(
-        "from fairlane.scenario.simulators import Rules\n\n\ndef slow():\n"
+        "from fairlane.model.scenario.simulators import Rules\n\n\ndef slow():\n"
         '    """Slow switches."""\n    return Rules({"network": {"switch_latency": "9 us"}}, differs=["all"])\n\n\n'
         "def none():\n    pass\n\n\ndef broken():\n    return 1 / 0\n"
     )
@@ -156,7 +156,7 @@ def test_wrong_models_are_wrong_input(tmp_path: Path, capsys: pytest.CaptureFixt
     for name, code, words in (
         ("own.py:slow", 0, "model own.py:slow sets: network.switch_latency = 9 us"),
         ("own.py:slow", 0, "unlike own.py:slow: all"),
-        ("own.py:none", 2, "returned NoneType; allowed: fairlane.scenario.simulators.Rules"),
+        ("own.py:none", 2, "returned NoneType; allowed: fairlane.model.scenario.simulators.Rules"),
         ("own.py:broken", 2, "own.py:14: model: ZeroDivisionError: division by zero"),
         ("own.py:slo", 2, 'did you mean "slow"?'),
     ):

@@ -7,8 +7,8 @@ from statistics import fmean
 
 import pytest
 
-from fairlane.controller import JobWork, Settings, Slack, Work
-from fairlane.controller.slack.ladder import Candidate, Changes, Feedback, ladder
+from fairlane.sim.controller import JobWork, Settings, Slack, Work
+from fairlane.sim.controller.slack.ladder import Candidate, Changes, Feedback, ladder
 
 
 def made_up(gain: float = 0.0, job: str = "a") -> Work:

@@ -9,9 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlane.cli.main import execute
-from fairlane.errors import ScenarioError
-from fairlane.fabric.table import FabricTable
-from fairlane.fabric.view import Fabric
+from fairlane.core.errors import ScenarioError
 from fairlane.learn.models.validation import ErrorMetrics
 from fairlane.learn.scheduler.compare import compare_allocators, pattern_aware_findings
 from fairlane.learn.scheduler.easy import replay
@@ -26,12 +24,14 @@ from fairlane.learn.scheduler.slowdown.model import (
     own_features,
     utilisation_of,
 )
-from fairlane.pattern import judge, observe, program_of
-from fairlane.placement import PLACEMENTS
-from fairlane.scenario.models import Job
-from fairlane.tasks.executor import Executor
-from fairlane.tasks.pools import Threads
-from fairlane.tasks.store import Store
+from fairlane.model.fabric.table import FabricTable
+from fairlane.model.fabric.view import Fabric
+from fairlane.model.pattern import judge, observe, program_of
+from fairlane.model.placement import PLACEMENTS
+from fairlane.model.scenario.models import Job
+from fairlane.study.tasks.executor import Executor
+from fairlane.study.tasks.pools import Threads
+from fairlane.study.tasks.store import Store
 from pictures import assert_drawn
 
 ROOT = Path(__file__).parents[2]

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from fairlane import Scenario
 from fairlane.cli.main import execute
 from fairlane.cluster.counters.shared import read_allocation
-from fairlane.errors import ScenarioError
-from fairlane.fabric.export import FORMATS
-from fairlane.fabric.reader import read_wiring
-from fairlane.fabric.view import Fabric
-from fairlane.fabric.wiring import Wiring
+from fairlane.core.errors import ScenarioError
 from fairlane.inputs.hosts import SlurmJob, can_hold, compress, expand, in_order
 from fairlane.inputs.slurm_jobs import read_job_list
+from fairlane.model.fabric.export import FORMATS
+from fairlane.model.fabric.reader import read_wiring
+from fairlane.model.fabric.view import Fabric
+from fairlane.model.fabric.wiring import Wiring
 
 DATA = Path(__file__).parents[1] / "data" / "fabrics"
 NAMES = st.from_regex(r"[a-z.-]{0,3}[0-9]{0,4}[a-z]?[0-9]{0,20}", fullmatch=True).filter(bool)

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 import slurm
 from fairlane.cli.main import execute
-from fairlane.errors import ScenarioError
-from fairlane.fabric.export import FORMATS, wiring_of
-from fairlane.fabric.reader import read_wiring
-from fairlane.fabric.slurm_topology import YamlError, parse_yaml
-from fairlane.fabric.table import FabricTable
-from fairlane.fabric.view import Fabric
-from fairlane.fabric.wiring import Cable, Wiring
+from fairlane.core.errors import ScenarioError
 from fairlane.inputs.hosts import expand
+from fairlane.model.fabric.export import FORMATS, wiring_of
+from fairlane.model.fabric.reader import read_wiring
+from fairlane.model.fabric.slurm_topology import YamlError, parse_yaml
+from fairlane.model.fabric.table import FabricTable
+from fairlane.model.fabric.view import Fabric
+from fairlane.model.fabric.wiring import Cable, Wiring
 
 DATA = Path(__file__).parents[1] / "data"
 PLANES = DATA / "reproducers" / "fabrics" / "slurm-invalid-child.net"

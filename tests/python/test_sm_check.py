@@ -17,14 +17,14 @@ from fairlane.cluster.opensm.check.query import PortSettings, decode_level, deco
 from fairlane.cluster.opensm.nodes import FABRIC_FILE, ROUTES_FILE, as_ranges, fabric_files
 from fairlane.cluster.opensm.policy import Group, Policy, Rule
 from fairlane.cluster.opensm.settings import LaneShare, Settings, read_shares, write_shares
-from fairlane.errors import ScenarioError
-from fairlane.fabric.export import FORMATS, wiring_of
-from fairlane.fabric.export.infiniband import write_lfts
-from fairlane.fabric.forwarding import read_entries, tables_of, with_tables
-from fairlane.fabric.identities import endpoint_lids, endpoints_of
-from fairlane.fabric.reader import read_wiring
-from fairlane.fabric.view import Fabric
-from fairlane.fabric.wiring import Cable, Wiring
+from fairlane.core.errors import ScenarioError
+from fairlane.model.fabric.export import FORMATS, wiring_of
+from fairlane.model.fabric.export.infiniband import write_lfts
+from fairlane.model.fabric.forwarding import read_entries, tables_of, with_tables
+from fairlane.model.fabric.identities import endpoint_lids, endpoints_of
+from fairlane.model.fabric.reader import read_wiring
+from fairlane.model.fabric.view import Fabric
+from fairlane.model.fabric.wiring import Cable, Wiring
 from simulated_subnets import RECORDED, TREES, RecordedSubnet, answers, scenario
 
 DATA = Path(__file__).parents[1] / "data" / "fabrics"

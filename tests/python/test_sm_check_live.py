@@ -14,8 +14,8 @@ import tomlkit
 from fairlane.cli.main import execute
 from fairlane.cluster.opensm import check as checking
 from fairlane.cluster.opensm.check import check
-from fairlane.errors import ScenarioError
-from fairlane.fabric.reader import read_wiring
+from fairlane.core.errors import ScenarioError
+from fairlane.model.fabric.reader import read_wiring
 from possible import no_subnet
 from simulated_subnets import TREES, exported, scenario
 from waiting import wait_for

@@ -9,14 +9,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-from fairlane.fabric.view import Fabric
-from fairlane.reproduce import Judged, Reproduction, plan
-from fairlane.reproduce.papers.smith2018.method import counted
-from fairlane.reproduce.running import Outcome
-from fairlane.runner.counters import FEATURES
-from fairlane.scenario.resolve import decide
+from fairlane.model.fabric.view import Fabric
+from fairlane.model.scenario.resolve import decide
+from fairlane.papers.published.smith2018.method import counted
+from fairlane.papers.reproduce import Judged, Reproduction, plan
+from fairlane.papers.running import Outcome
+from fairlane.sim.runner.counters import FEATURES
 from fairlane.study.sql import Database
-from fairlane.tasks.task import Stopwatch
+from fairlane.study.tasks.task import Stopwatch
 from papers import judged, performed, scenarios, small, stored_tables, study_of
 from pictures import assert_drawn
 
@@ -233,7 +233,7 @@ def test_a_traced_run_is_the_run_and_says_who_waited(runs: Small, tmp_path: Path
     assert stored_tables("smith2018", tmp_path) == {"cells.csv", "claims.csv", "clauses.csv", *own}
 
 
-@pytest.mark.long("learn/predict", "reproduce")
+@pytest.mark.long("learn/predict", "papers")
 def test_windows_before_timesteps_are_compared_with_the_timesteps(others: Small) -> None:
     table = others.table("windows_table").filter(study="eighth", model="gbm")
     lengths = ["0.5 ms before", "1 ms before", "2 ms before"]

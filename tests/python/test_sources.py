@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from fairlane.reproduce.planning import PAPERS
-from fairlane.tasks import closure
-from fairlane.tasks.closure import DRAWING, STUDY, Code, code_digest, sources
-from fairlane.tasks.task import files_of
+from fairlane.papers.planning import PAPERS
+from fairlane.study.tasks import closure
+from fairlane.study.tasks.closure import DRAWING, STUDY, Code, code_digest, sources
+from fairlane.study.tasks.task import files_of
 
-HOME = Path(closure.__file__).parents[1]
+HOME = Path(closure.__file__).parents[2]
 MEASURES = [f"fairlane.study.shipped.{name}.study" for name in ("saturation", "gpcnet", "cables")]
-ENTRIES = [*STUDY, *MEASURES, "fairlane.learn.scheduler.slowdown.bench", "fairlane.advice.features"]
-SMITH = HOME / "reproduce" / "papers" / "smith2018" / "method.py"
-UNRELATED = ("cluster", "views", "cli", "lab", "comparison")
+ENTRIES = [*STUDY, *MEASURES, "fairlane.learn.scheduler.slowdown.bench", "fairlane.learn.advice.features"]
+SMITH = HOME / "papers" / "published" / "smith2018" / "method.py"
+UNRELATED = ("cluster", "views", "cli", "lab")
 Digest = Callable[..., str]
 
 
@@ -37,7 +37,7 @@ def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Pa
     shutil.copytree(HOME, home, ignore=shutil.ignore_patterns("*.so", "__pycache__", "*.js", "vendor"))
 
     def digest(*entries: str | Path, controller: str | None = None) -> str:
-        monkeypatch.setattr("fairlane.tasks.closure.code", lambda: Code(home))
+        monkeypatch.setattr("fairlane.study.tasks.closure.code", lambda: Code(home))
         code_digest.cache_clear()
         return sources(*entries, controller=controller)
 
@@ -56,7 +56,7 @@ def test_modules_that_an_import_loads_are_in_the_closure(files: dict[str, set[st
     done = subprocess.run([sys.executable, "-c", words, *ENTRIES], check=True, capture_output=True, text=True)
     loaded = done.stdout.split()
     names = {Path(it).relative_to(HOME).as_posix() for it in loaded}
-    assert "errors.py" in names
+    assert "core/errors.py" in names
     assert any(name.startswith("_core.") for name in names)
     assert names <= set().union(*files.values())
 
@@ -77,12 +77,18 @@ def test_an_edit_of_any_file_that_is_imported_makes_another_digest(copied: tuple
     home, digest = copied
     before = digest()
     assert digest() == before
-    for name in ("__init__.py", "workload/synthetic.py", "controller/loop.py", "results/milestones.py", "study/sql.py"):
+    for name in (
+        "__init__.py",
+        "model/workload/synthetic.py",
+        "sim/controller/loop.py",
+        "results/milestones.py",
+        "study/sql.py",
+    ):
         edited(home / name)
         after = digest()
         assert after != before, name
         before = after
-    for name in ("report", *UNRELATED):
+    for name in ("study/comparison", *UNRELATED):
         edited(home / name / "__init__.py" if (home / name).is_dir() else home / f"{name}.py")
     assert digest() == before
 
@@ -91,7 +97,7 @@ def test_a_paper_whose_method_uses_an_analysis_notices_an_edit_of_it(copied: tup
     home, digest = copied
     method = home / SMITH.relative_to(HOME)
     before = digest(method), digest()
-    edited(home / "analysis" / "delays.py")
+    edited(home / "sim" / "analysis" / "delays.py")
     assert digest(method) != before[0]
     assert digest() == before[1]
     before = digest(method), digest()
@@ -103,10 +109,10 @@ def test_a_paper_whose_method_uses_an_analysis_notices_an_edit_of_it(copied: tup
 
 def test_data_files_that_are_read_belong_to_it(copied: tuple[Path, Digest]) -> None:
     home, digest = copied
-    bench, cures = "fairlane.learn.scheduler.slowdown.bench", home / "reproduce" / "papers" / "cures" / "method.py"
+    bench, cures = "fairlane.learn.scheduler.slowdown.bench", home / "papers" / "published" / "cures" / "method.py"
     before = digest(bench), digest(cures), digest()
     edited(home / "learn" / "scheduler" / "slowdown" / "pairs.toml")
-    edited(home / "reproduce" / "papers" / "savoie2020" / "small.toml")  # cures reads the systems of another paper
+    edited(home / "papers" / "published" / "savoie2020" / "small.toml")  # cures reads the systems of another paper
     after = digest(bench), digest(cures), digest()
     assert [one == other for one, other in zip(before, after, strict=True)] == [False, False, True]
 
@@ -120,10 +126,10 @@ def test_a_controller_depends_on_its_own_source_and_on_what_all_share(copied: tu
 
     before = digests()
     assert len(set(before.values())) == 4
-    edited(next((home / "controller" / "slack").glob("[a-z]*.py")))
+    edited(next((home / "sim" / "controller" / "slack").glob("[a-z]*.py")))
     after = digests()
     assert {name for name in names if before[name] != after[name]} == {None, "slack"}
-    edited(home / "controller" / "base.py")
+    edited(home / "sim" / "controller" / "base.py")
     assert set(digests().values()).isdisjoint(after.values())
 
 
@@ -152,16 +158,16 @@ def test_imports_inside_functions_of_names_on_first_use_and_by_text_count(tmp_pa
 
 
 def test_a_plug_in_depends_on_files_beside_it_and_on_what_it_uses(tmp_path: Path) -> None:
-    (tmp_path / "own.py").write_text("import helper\nfrom fairlane.analysis import View\n")
+    (tmp_path / "own.py").write_text("import helper\nfrom fairlane.sim.analysis import View\n")
     (tmp_path / "helper.py").write_text("SIZE = 1\n")
     scenario = {"workload": {"name": "own.py:Ring"}}
     found = {Path(name).name for name, *_ in files_of(scenario, tmp_path)}
     assert {"own.py", "helper.py", sources(tmp_path / "own.py")} == found
-    assert sources(tmp_path / "own.py") != sources(HOME / "errors.py")
+    assert sources(tmp_path / "own.py") != sources(HOME / "core" / "errors.py")
 
 
 def test_every_paper_with_a_method_has_a_closure() -> None:
-    for folder in (HOME / "reproduce" / "papers").iterdir():
+    for folder in (HOME / "papers" / "published").iterdir():
         if (folder / "method.py").is_file():
             names = {file.name for file in Code(HOME).files([folder / "method.py"])}
             assert {"method.py", "errors.py"} <= names

@@ -9,9 +9,9 @@ from typing_extensions import override
 from fairlane import Scenario, Simulation
 from fairlane.cluster.opensm.export import export as opensm_files
 from fairlane.cluster.opensm.options import read_options
-from fairlane.stacks import export, reached
-from fairlane.workload.base import Workload
-from fairlane.workload.builder import Rank
+from fairlane.model.stacks import export, reached
+from fairlane.model.workload.base import Workload
+from fairlane.model.workload.builder import Rank
 
 NAMES = {0: "BEST_EFFORT", 1: "LOW_LATENCY"}
 COMMUNICATORS = ("world", "expert_parallel", "kv_cache")

@@ -13,9 +13,9 @@ from typing_extensions import override
 from fairlane import Scenario, ScenarioError, Simulation
 from fairlane.cli.main import execute
 from fairlane.cluster.opensm.export import export as opensm_files
-from fairlane.stacks import LIBRARIES, export, reached, rebuilt, roce
-from fairlane.workload.base import Workload
-from fairlane.workload.builder import Rank
+from fairlane.model.stacks import LIBRARIES, export, reached, rebuilt, roce
+from fairlane.model.workload.base import Workload
+from fairlane.model.workload.builder import Rank
 
 KINDS = ("expert_parallel", "data_parallel", "kv_cache")
 COMMUNICATORS = ("world", *KINDS)

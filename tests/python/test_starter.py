@@ -11,8 +11,8 @@ import pytest
 from fairlane import Scenario
 from fairlane.cli.main import execute
 from fairlane.cluster.agent.config import AgentConfig
-from fairlane.fabric.view import Fabric
 from fairlane.inputs.hosts import SlurmJob
+from fairlane.model.fabric.view import Fabric
 
 ROOT = Path(__file__).parents[2]
 DUMP = ROOT / "tests" / "data" / "fabrics" / "x5.ibnetdiscover"

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from fairlane.statistics import (
+from fairlane.core.statistics import (
     FEWEST_RESAMPLED,
     Estimate,
     beyond_noise,
@@ -76,7 +76,7 @@ def test_the_warm_up_is_left_out_and_the_rest_covers_the_mean(correlation: float
 
 
 @pytest.mark.parametrize(("load", "count"), [(0.5, 600), (0.8, 2000)])
-@pytest.mark.long("statistics")
+@pytest.mark.long("core/statistics")
 def test_the_interval_of_the_wait_in_an_m_d_1_queue_covers_that_of_pollaczek_and_khinchin(
     load: float, count: int
 ) -> None:
@@ -87,7 +87,7 @@ def test_the_interval_of_the_wait_in_an_m_d_1_queue_covers_that_of_pollaczek_and
 
 
 @pytest.mark.parametrize(("load", "share"), [(0.5, 0.8), (0.5, 0.95), (0.8, 0.5)])
-@pytest.mark.long("statistics")
+@pytest.mark.long("core/statistics")
 def test_the_interval_of_a_quantile_of_waits_covers_it(load: float, share: float) -> None:
     """The truth is the share of a long run; batches of 500 customers of an M/D/1 queue are counted in fine buckets."""
     ends = numpy.arange(1, 10_000) / 500

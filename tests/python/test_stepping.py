@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from typing_extensions import override
 
 from fairlane import BuildError, Scenario, ScenarioError, Simulation
-from fairlane.stepping import Completion
-from fairlane.workload import JobScript, Rank, Workload
+from fairlane.model.workload import JobScript, Rank, Workload
+from fairlane.sim.stepping import Completion
 
 NS, US = 1000, 1_000_000  # ps
 FABRIC = {"topology": "fat_tree", "hosts": 16, "levels": 2, "radix": 8, "bandwidth": "100 Gb/s", "latency": "100 ns"}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from fairlane import Run, Scenario, run
-from fairlane.errors import ScenarioError
+from fairlane.core.errors import ScenarioError
 from fairlane.study.pinned import pin
 
 FABRIC = {"topology": "fat_tree", "hosts": 16, "levels": 2, "leaf_down": 4, "leaf_up": 4, "bandwidth": "100 Gb/s"}

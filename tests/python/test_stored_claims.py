@@ -12,18 +12,18 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from fairlane.reproduce import plan
-from fairlane.reproduce.judging import judged
-from fairlane.reproduce.output import verdict_page
-from fairlane.reproduce.replicating import nothing, repeat
-from fairlane.reproduce.running import Outcome
-from fairlane.reproduce.storing import known
-from fairlane.reproduce.verdicts import ClaimVerdict, Verdict
+from fairlane.core.wording import plural
+from fairlane.papers.judging import judged
+from fairlane.papers.output import verdict_page
+from fairlane.papers.replicating import nothing, repeat
+from fairlane.papers.reproduce import plan
+from fairlane.papers.running import Outcome
+from fairlane.papers.storing import known
+from fairlane.papers.verdicts import ClaimVerdict, Verdict
 from fairlane.study.sql import Database
-from fairlane.wording import plural
 
 if TYPE_CHECKING:
-    from fairlane.tasks.executor import Executor
+    from fairlane.study.tasks.executor import Executor
 
 ENDINGS = (Verdict.HOLDS, Verdict.CONDITIONAL, Verdict.CONTRADICTED, Verdict.SCALED, Verdict.UNDECIDED)
 COLUMNS = [*((ending, False) for ending in ENDINGS), (Verdict.HOLDS, True)]

@@ -5,9 +5,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from fairlane.reproduce.robustness import SCHEMA
-from fairlane.reproduce.robustness_output import CLAUSES, POINTS, combine
-from fairlane.reproduce.shares import by_point
+from fairlane.papers.robustness import SCHEMA
+from fairlane.papers.robustness_output import CLAUSES, POINTS, combine
+from fairlane.papers.shares import by_point
 from fairlane.results.reproduction import CALIBRATED, DEPENDS, RARE, ROBUST
 
 PAGE = Path(__file__).parents[2] / "docs" / "reproduction" / "robustness.md"

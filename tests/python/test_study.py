@@ -12,16 +12,17 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import fairlane
-from fairlane import Scenario, runner
+from fairlane import Scenario
 from fairlane.cli.main import execute
+from fairlane.core.errors import ScenarioError
 from fairlane.core.tables import marks
-from fairlane.errors import ScenarioError
 from fairlane.results.study import StudyResults
+from fairlane.sim import runner
 from fairlane.study.plan import plan
 from fairlane.study.running import run
 from fairlane.study.setting import changes
 from fairlane.study.study import Study
-from fairlane.tasks.task import files_of
+from fairlane.study.tasks.task import files_of
 from pictures import assert_drawn
 from small_study import SCENARIO, STUDY
 
@@ -350,7 +351,7 @@ def test_jobs_of_the_background_may_come_after_the_end(folder: Path) -> None:
 
 def test_tables_do_not_depend_on_where_files_are(folder: Path) -> None:
     text = SCENARIO.replace('name = "flood_pairs"', 'name = "own.py:Own"').replace("count = 2\n", "")
-    own = "from fairlane.workload import FloodPairs\n\nclass Own(FloodPairs):\n    pass\n"
+    own = "from fairlane.model.workload import FloodPairs\n\nclass Own(FloodPairs):\n    pass\n"
     digests = []
     for place in ("here", "there"):
         (folder / place).mkdir()

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from fairlane.cli.main import execute
-from fairlane.errors import ScenarioError
-from fairlane.scenario.estimate import START
+from fairlane.core.errors import ScenarioError
+from fairlane.model.scenario.estimate import START
 from fairlane.study import plan
 from fairlane.study.measured import plan_of
 from fairlane.study.pinned import Pinned, pin

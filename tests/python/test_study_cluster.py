@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 import slurm
-from fairlane.errors import RunError, ScenarioError
+from fairlane.core.errors import RunError, ScenarioError
 from fairlane.results.study import StudyResults
 from fairlane.study.running import run
 from fairlane.study.study import Study
-from fairlane.tasks import cluster
-from fairlane.tasks.store import Store
+from fairlane.study.tasks import cluster
+from fairlane.study.tasks.store import Store
 from possible import no_slurm
 from small_study import CONTROLLED, SCENARIO, STUDY, Here
 
@@ -50,7 +50,7 @@ def study(tmp_path: Path) -> Study:
 def alone(study: Study, folder: Path) -> StudyResults:
     """The study as this process alone computes it."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("fairlane.tasks.pools.Processes", Here)
+        patched.setattr("fairlane.study.tasks.pools.Processes", Here)
         return run(study, out=folder / "here", workers=1)
 
 
@@ -77,7 +77,7 @@ def test_dask_makes_the_same_tables(study: Study, tmp_path: Path) -> None:
     assert all(table.equals(there.tables()[name]) for name, table in here.tables().items())
 
 
-@pytest.mark.live("tasks", absent=no_slurm)
+@pytest.mark.live("study/tasks", absent=no_slurm)
 def test_slurm_makes_the_same_tables(study: Study, tmp_path: Path) -> None:
     here = alone(study, tmp_path)
     (tmp_path / "slurm").mkdir()
@@ -98,7 +98,7 @@ def test_slurm_makes_the_same_tables(study: Study, tmp_path: Path) -> None:
     assert there.meta.digest == here.meta.digest
 
 
-@pytest.mark.live("tasks", absent=no_slurm)
+@pytest.mark.live("study/tasks", absent=no_slurm)
 def test_jobs_that_slurm_does_not_take_are_wrong_input(
     study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,7 +151,7 @@ def test_a_scheduler_that_is_not_there_is_wrong_input(
         run(study, out=tmp_path / "out", dask="tcp://127.0.0.1:9")
 
 
-@pytest.mark.long("tasks", "study")
+@pytest.mark.long("study/tasks", "study")
 def test_a_scheduler_that_dies_leaves_what_was_found(
     study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,12 +15,12 @@ from rich.console import Console
 from scipy import stats
 
 from fairlane.cli.terminal import show
+from fairlane.core.wording import number, percent, seconds
 from fairlane.results.study import StudyMeta, StudyResults
 from fairlane.study.conditions import condition_of, shown, varied, with_condition
 from fairlane.study.replicates import EFFECTS, PACE
 from fairlane.views.kinds import view_of
 from fairlane.views.model import Chart
-from fairlane.wording import number, percent, seconds
 
 MS = 1e-3
 ENDS = ("_low", "_high")

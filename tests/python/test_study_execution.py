@@ -16,7 +16,7 @@ import pytest
 
 from fairlane.cli.command import ExitCode
 from fairlane.cli.main import execute
-from fairlane.errors import ResultsError
+from fairlane.core.errors import ResultsError
 from fairlane.results.study import StudyResults
 from fairlane.study import treatments
 from fairlane.study.running import run
@@ -60,7 +60,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> StudyResults:
     folder = tmp_path_factory.mktemp("whole")
     (folder / "small.toml").write_text(SCENARIO)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("fairlane.tasks.pools.Processes", Here)
+        patched.setattr("fairlane.study.tasks.pools.Processes", Here)
         return computed(folder, STUDY + CONTROLLED, "whole")
 
 
@@ -76,7 +76,7 @@ def test_any_number_of_workers_makes_the_same_tables(folder: Path, whole: StudyR
     assert all(table.equals(whole.tables()[name]) for name, table in found.tables().items())
 
 
-@pytest.mark.long("tasks", "study")
+@pytest.mark.long("study/tasks", "study")
 def test_a_worker_that_dies_is_replaced_and_its_cell_retried(folder: Path) -> None:
     text = 'scenario = "small.toml"\n'
     found = computed(folder, text + fake(folder, "mortal", deaths=1) + fake(folder, "shy", errors=1), "out", 1)
@@ -89,7 +89,7 @@ def test_a_worker_that_dies_is_replaced_and_its_cell_retried(folder: Path) -> No
         assert found.work.filter(found.work["treatment"] == name)["improvement"].to_list() == [0.0] * 3
 
 
-@pytest.mark.long("tasks", "study")
+@pytest.mark.long("study/tasks", "study")
 def test_what_fails_twice_is_reported_and_the_others_go_on(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = STUDY + fake(folder, "doomed", deaths=9) + fake(folder, "wrong", errors=9)
     (folder / "levels.toml").write_text(text.replace("seeds = [1, 2]", "seeds = [1]").replace("placements = 2", ""))
@@ -109,7 +109,7 @@ def test_what_fails_twice_is_reported_and_the_others_go_on(folder: Path, capsys:
         assert execute(["check", str(folder / "out" / row["scenario"])]) == 0, "it can be run by itself"
 
 
-@pytest.mark.long("tasks", "study")
+@pytest.mark.long("study/tasks", "study")
 def test_a_killed_study_goes_on(folder: Path, whole: StudyResults) -> None:
     (folder / "levels.toml").write_text(STUDY + CONTROLLED)
     out = folder / "out"
@@ -128,7 +128,7 @@ def test_a_killed_study_goes_on(folder: Path, whole: StudyResults) -> None:
     assert {name: after[name] for name in before} == before, "what was finished is not computed again"
 
 
-@pytest.mark.long("tasks", "study")
+@pytest.mark.long("study/tasks", "study")
 def test_a_killed_study_leaves_no_worker(folder: Path) -> None:
     gate = folder / "gate"
     os.mkfifo(gate)
@@ -165,7 +165,7 @@ def test_half_an_answer_is_computed_again(
     folder: Path, whole: StudyResults, monkeypatch: pytest.MonkeyPatch, left: bytes
 ) -> None:
     """A machine that goes down may leave files cut off."""
-    monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
+    monkeypatch.setattr("fairlane.study.tasks.pools.Processes", Here)
     computed(folder, STUDY + CONTROLLED, "out")
     for path in list((folder / "out" / "answers").glob("*.json"))[:2]:
         path.write_bytes(left)
@@ -177,7 +177,7 @@ def test_a_folder_that_cannot_be_written_is_named(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As on a full disk: no traceback, no scratch file, and what was found stays."""
-    monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
+    monkeypatch.setattr("fairlane.study.tasks.pools.Processes", Here)
     replace = Path.replace
 
     def full(self: Path, target: Path) -> Path:
@@ -213,7 +213,7 @@ def test_going_on_without_a_folder_takes_the_studys_own(
     folder: Path, whole: StudyResults, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not that of a study whose name begins alike; and a name may have any letters."""
-    monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
+    monkeypatch.setattr("fairlane.study.tasks.pools.Processes", Here)
     monkeypatch.chdir(folder)
     named = {name: f'name = "{name}"\n{STUDY}{CONTROLLED}' for name in ("a[1]", "a[1]-two")}
     for name, text in named.items():
@@ -226,7 +226,7 @@ def test_going_on_without_a_folder_takes_the_studys_own(
 
 
 def test_another_study_does_not_go_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
+    monkeypatch.setattr("fairlane.study.tasks.pools.Processes", Here)
     computed(folder, STUDY, "out")
     with pytest.raises(ResultsError, match=r"the study has changed: seeds\[1\] was 2, is 3"):
         computed(folder, STUDY.replace("[1, 2]", "[1, 3]"), "out", resume=True)

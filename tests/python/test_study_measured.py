@@ -7,10 +7,11 @@ import polars as pl
 import pytest
 
 import fairlane
-from fairlane import Scenario, runner
+from fairlane import Scenario
 from fairlane.cli.main import execute
-from fairlane.errors import ScenarioError
+from fairlane.core.errors import ScenarioError
 from fairlane.results.study import StudyResults
+from fairlane.sim import runner
 from fairlane.study.running import run
 from fairlane.study.study import Study
 from small_study import SCENARIO

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from fairlane.tasks.pools import Processes
-from fairlane.tasks.progress import TaskProgress
-from fairlane.tasks.task import Task
+from fairlane.study.tasks.pools import Processes
+from fairlane.study.tasks.progress import TaskProgress
+from fairlane.study.tasks.task import Task
 from small_study import SCENARIO
 
 
 def test_while_there_is_no_worker_progress_says_so_and_estimates_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr("fairlane.tasks.executor.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("fairlane.study.tasks.executor.time.monotonic", lambda: now[0])
     shown = TaskProgress(wanted=False)
     task = Task("any:thing", {}, "", "one")
     shown.begin([task] * 10, [])
@@ -34,7 +34,7 @@ def test_while_there_is_no_worker_progress_says_so_and_estimates_nothing(monkeyp
 def test_progress_counts_what_is_done_of_a_task(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before one is completed nothing is estimated: a first share of a millionth would make it years."""
     now = [0.0]
-    monkeypatch.setattr("fairlane.tasks.executor.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("fairlane.study.tasks.executor.time.monotonic", lambda: now[0])
     shown = TaskProgress(wanted=False)
     task = Task("any:thing", {}, "", "one")
     shown.begin([task] * 10, [])
@@ -53,7 +53,7 @@ def test_progress_is_a_bar_on_terminals_and_lines_elsewhere(
     monkeypatch: pytest.MonkeyPatch, wanted: bool, terminal: bool
 ) -> None:
     now = [0.0]
-    monkeypatch.setattr("fairlane.tasks.executor.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("fairlane.study.tasks.executor.time.monotonic", lambda: now[0])
     console = Console(file=io.StringIO(), width=100, force_terminal=terminal, _environ={"TERM": "xterm"})
     task = Task("any:thing", {}, "", "one")
     with TaskProgress(wanted=wanted, console=console) as shown:

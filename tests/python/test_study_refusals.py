@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from fairlane.cli.main import execute
-from fairlane.errors import ScenarioError
+from fairlane.core.errors import ScenarioError
 from fairlane.results.schemas import STUDY
 from fairlane.study.setting import Point
 from fairlane.study.tables import points_table, with_points

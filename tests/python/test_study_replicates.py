@@ -95,7 +95,7 @@ def test_what_the_others_would_need_is_said_when_the_replicates_are_used_up() ->
     assert 60 <= needed <= 160
 
 
-@pytest.mark.long("study", "statistics")
+@pytest.mark.long("study", "core/statistics")
 def test_ending_at_a_precision_costs_little_of_the_coverage() -> None:
     rng = numpy.random.default_rng(3)
     covered, runs = 0, 150
@@ -110,7 +110,7 @@ def test_ending_at_a_precision_costs_little_of_the_coverage() -> None:
     assert covered / runs >= 0.88
 
 
-@pytest.mark.long("study", "statistics")
+@pytest.mark.long("study", "core/statistics")
 def test_a_study_adds_replicates_with_seeds_of_their_own_until_it_is_precise(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,7 +145,7 @@ def test_an_interrupted_study_goes_on_to_the_same_end(tmp_path: Path) -> None:
 
 
 def test_a_study_is_resumed_with_more_replicates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
+    monkeypatch.setattr("fairlane.study.tasks.pools.Processes", Here)
     few = run(study(tmp_path, "precision = '0.1%', at_most = 10"), out=tmp_path / "grown", workers=1)
     answers = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "grown" / "answers").iterdir()}
     more = study(tmp_path, "precision = '0.01%', at_most = 14")
@@ -209,7 +209,7 @@ def test_a_study_says_that_its_simulations_do_not_end_at_a_precision(tmp_path: P
 def test_a_number_of_replicates_is_the_same_for_all_conditions_and_grows_by_resuming(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
+    monkeypatch.setattr("fairlane.study.tasks.pools.Processes", Here)
 
     def repeated(count: int, more: str = "") -> Study:
         (tmp_path / "study.toml").write_text(STUDY.format(replicates=f"repeat = {count}", more=more))
@@ -226,7 +226,7 @@ def test_a_number_of_replicates_is_the_same_for_all_conditions_and_grows_by_resu
 
 
 def test_a_study_that_measures_is_repeated_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
+    monkeypatch.setattr("fairlane.study.tasks.pools.Processes", Here)
     measured = 'measure.tables.hops = "SELECT packet_hops AS hops FROM run"'
     text = STUDY.format(replicates="repeat = 2", more=measured).replace("treatments.slow", "# treatments.slow")
     (tmp_path / "study.toml").write_text(text)

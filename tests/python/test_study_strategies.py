@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from fairlane.errors import ScenarioError
-from fairlane.qos import STRATEGIES
+from fairlane.core.errors import ScenarioError
+from fairlane.model.qos import STRATEGIES
+from fairlane.model.scenario import Scenario
 from fairlane.results.study import StudyResults
-from fairlane.scenario import Scenario
 from fairlane.study.plan import ComparedPlan, plan
 from fairlane.study.running import run
 from fairlane.study.study import Study
-from fairlane.tasks.task import Task, perform, read
+from fairlane.study.tasks.task import Task, perform, read
 
 pytestmark = pytest.mark.usefixtures("here")
 

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from fairlane.errors import FairlaneError, Problem, ResultsError, RunError, ScenarioError
-from fairlane.tasks.executor import Executor
-from fairlane.tasks.pools import Threads
-from fairlane.tasks.store import Store
-from fairlane.tasks.task import Answer, Computable, Outcome, Stopwatch, digest_of, perform
+from fairlane.core.errors import FairlaneError, Problem, ResultsError, RunError, ScenarioError
+from fairlane.study.tasks.executor import Executor
+from fairlane.study.tasks.pools import Threads
+from fairlane.study.tasks.store import Store
+from fairlane.study.tasks.task import Answer, Computable, Outcome, Stopwatch, digest_of, perform
 from small_study import Here
 from waiting import HANG_S
 
@@ -180,7 +180,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path: Path, monkeypatch: pytest.Monke
         finished.update(task.number for task in futures.values())
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("fairlane.tasks.executor.wait", interrupted)
+    monkeypatch.setattr("fairlane.study.tasks.executor.wait", interrupted)
     with Executor(Threads(2), Store(tmp_path)) as executor, pytest.raises(KeyboardInterrupt):
         executor.run([Square(1), Square(2), Square(3)])
     assert finished >= {2, 3}

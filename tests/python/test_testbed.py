@@ -10,7 +10,7 @@ import pytest
 
 from fairlane import Scenario
 from fairlane.cli.main import execute
-from fairlane.errors import ScenarioError
+from fairlane.core.errors import ScenarioError
 from fairlane.lab.testbed import file as files
 from fairlane.lab.testbed import machine
 from fairlane.lab.testbed.experiment import fitted

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from fairlane import Run, Scenario, Simulation, load, runner
+from fairlane import Run, Scenario, Simulation, load
 from fairlane.cli.main import execute
-from fairlane.errors import BuildError
+from fairlane.core.errors import BuildError
+from fairlane.model.scenario import Resolved
 from fairlane.results.run import RunMeta
-from fairlane.scenario import Resolved
+from fairlane.sim import runner
 
 SCENARIO = """
 name = "threads"

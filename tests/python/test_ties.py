@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from fairlane import Scenario, Simulation
-from fairlane.fabric.view import Fabric
+from fairlane.model.fabric.view import Fabric
 from oracle.fabrics import decode
 
 STREAM = {"ranks": 2, "ranks_per_host": 1}

@@ -10,11 +10,11 @@ import tomlkit
 
 import fairlane
 from fairlane import Scenario, Simulation, run
-from fairlane.analysis.analyze import analyze
 from fairlane.lab.timeline.build import timelines
 from fairlane.results.live import Jobs
 from fairlane.results.views import spread_of_iterations
-from fairlane.runner.live_tables import Snapshot, jobs_so_far
+from fairlane.sim.analysis.analyze import analyze
+from fairlane.sim.runner.live_tables import Snapshot, jobs_so_far
 from fairlane.study.running import run as run_study
 from fairlane.study.study import Study
 from report_runs import shown_times
@@ -91,7 +91,7 @@ def test_every_place_prints_the_same_time_of_an_iteration(barrier: bool, tmp_pat
 
 def test_throughput_counts_what_is_not_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """More computation before the barrier leaves the time of an iteration as it is, and makes them fewer a second."""
-    monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
+    monkeypatch.setattr("fairlane.study.tasks.pools.Processes", Here)
     whole = {compute: compute * 10**6 + BARRIER + RING for compute in (COMPUTE, 2 * COMPUTE)}
     change = pytest.approx(whole[COMPUTE] / whole[2 * COMPUTE] - 1)
     runs, studies = [run(Scenario(**tables(barrier=True, compute=compute))) for compute in whole], []

@@ -9,8 +9,8 @@ from typing_extensions import override
 
 from fairlane import Run, Scenario, ScenarioError, Simulation, run
 from fairlane.core.tables import frame
+from fairlane.model.workload import Rank, Workload
 from fairlane.results.views import spread_of_iterations
-from fairlane.workload import Rank, Workload
 from report_runs import shown_times
 
 RATE, LATENCY, SWITCH, HEADER = 100e9, 100_000, 90_000, 26

@@ -292,7 +292,7 @@ def test_an_archive_replays_with_the_same_messages(job: str, archives: Path, fou
 
 
 ALONE = """
-from fairlane.workload import Workload
+from fairlane.model.workload import Workload
 
 
 class Alone(Workload):

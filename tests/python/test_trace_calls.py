@@ -10,7 +10,7 @@ import pytest
 
 from fairlane import Scenario, Simulation
 from fairlane.cli.main import execute
-from fairlane.workload.trace import read_trace
+from fairlane.model.workload.trace import read_trace
 from otf2_archive import Archive, collective, recv, send
 
 TRACES = Path(__file__).parent.parent / "data" / "traces"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fairlane import Scenario, Simulation
-from fairlane.workload.trace import read_trace
+from fairlane.model.workload.trace import read_trace
 from otf2_archive import Archive, Record, collective, isend, send
 from otf2_archive import non_blocking as completion
 

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from fairlane import Scenario, ScenarioError, Simulation
-from fairlane.workload.trace import Trace, read_trace
+from fairlane.model.workload.trace import Trace, read_trace
 from otf2_archive import Archive, collective, isend, recv, send
 
 TRACES = Path(__file__).parents[1] / "data" / "traces"

@@ -17,11 +17,11 @@ import pytest
 
 from fairlane import Scenario, ScenarioError, Simulation
 from fairlane.cli.main import execute
-from fairlane.fabric.view import Fabric
-from fairlane.pattern import observe, program_of
-from fairlane.scenario.models import Job
-from fairlane.workload import trace
-from fairlane.workload.trace import read_trace, unpack
+from fairlane.model.fabric.view import Fabric
+from fairlane.model.pattern import observe, program_of
+from fairlane.model.scenario.models import Job
+from fairlane.model.workload import trace
+from fairlane.model.workload.trace import read_trace, unpack
 from packing import zstd
 from peak_memory import measured
 
@@ -123,7 +123,7 @@ while simulation.work()["job"] < int(sys.argv[2]):
 
 
 @pytest.mark.parametrize("name", ["crystal_test-100.tar.zst", "npb_ft-64.tar.zst", "stencil4d-32.otf2"])
-@pytest.mark.long("workload", "inputs")
+@pytest.mark.long("model/workload", "inputs")
 def test_memory_does_not_grow_with_the_number_of_passes(name: str, tmp_path: Path) -> None:
     file = tmp_path / "scenario.toml"
     file.write_text(

@@ -6,9 +6,9 @@ import pytest
 
 import fairlane
 from fairlane import Scenario, ScenarioError
+from fairlane.model.workload.parallelism import Groups
+from fairlane.model.workload.training import Training
 from fairlane.results.run import Run
-from fairlane.workload.parallelism import Groups
-from fairlane.workload.training import Training
 
 MODEL: dict[str, Any] = {
     "layers": 4,

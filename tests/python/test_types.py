@@ -9,8 +9,8 @@ import pytest
 ROOT = Path(__file__).parent.parent.parent
 RIGHT = """
 import fairlane
-from fairlane.units import Duration, Size
-from fairlane.workload import Workload
+from fairlane.core.units import Duration, Size
+from fairlane.model.workload import Workload
 
 
 class Ring(Workload):

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from browsers import Browser
-from fairlane.report import write_report
 from fairlane.views.kinds import write
+from fairlane.views.report import write_report
 from possible import no_browser
 from report_kinds import EXAMPLES
 from report_runs import EVIL

@@ -14,8 +14,8 @@ import pytest
 import fairlane.views.run.fabric
 from fairlane import Run
 from fairlane.core.tables import PS
-from fairlane.fabric.places import places_of
-from fairlane.fabric.view import Fabric
+from fairlane.model.fabric.places import places_of
+from fairlane.model.fabric.view import Fabric
 from fairlane.results.culprit import HINT
 from fairlane.results.views import by_link
 from fairlane.views import kinds as views

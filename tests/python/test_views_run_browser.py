@@ -11,7 +11,7 @@ import pytest
 
 from browsers import Browser
 from fairlane import Run
-from fairlane.report import write_report
+from fairlane.views.report import write_report
 from possible import no_browser
 from report_runs import EVIL, evil, simulated
 from waiting import wait_for

@@ -14,7 +14,7 @@ import pytest
 
 import fairlane
 from fairlane.cli.main import execute
-from fairlane.errors import ResultsError
+from fairlane.core.errors import ResultsError
 from fairlane.learn.scheduler.compare import BOUND_S
 from fairlane.results.schedule import hosts_as_text, hosts_of_text
 from fairlane.views.kinds import view_of

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from fairlane import RunError, Scenario, Simulation
-from fairlane.fabric.graph import columns
 from fairlane.inputs.parameters import entries
-from fairlane.scenario import Resolved
-from fairlane.workload import WORKLOADS
+from fairlane.model.fabric.graph import columns
+from fairlane.model.scenario import Resolved
+from fairlane.model.workload import WORKLOADS
 from oracle.case import Change
 from vopr import checks, reference
 from vopr.campaign import run_seeds

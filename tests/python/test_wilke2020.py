@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 
 from fairlane import Fabric, required_virtual_lanes
-from fairlane.reproduce import plan
-from fairlane.reproduce.planning import Plan
-from fairlane.scenario.resolve import decide
+from fairlane.model.scenario.resolve import decide
+from fairlane.papers.planning import Plan
+from fairlane.papers.reproduce import plan
 from fairlane.study.sql import Database
 from papers import held, judged, performed, scenarios, small, stored_tables, study_of, tables_of
 from pictures import assert_drawn

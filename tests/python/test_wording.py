@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlane.wording import (
+from fairlane.core.wording import (
     amount,
     data_size,
     duration,

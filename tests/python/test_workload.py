@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from fairlane import Scenario, ScenarioError, Simulation, allow_code
-from fairlane.scenario import Resolved
-from fairlane.scenario.calibrate import calibrate
-from fairlane.seeds import Purpose, stream
-from fairlane.workload import WORKLOADS, FloodPairs, JobScript, Rank, Shift, UniformRandom, Workload
-from fairlane.workload.grid import grid_shape, neighbours
+from fairlane.core.seeds import Purpose, stream
+from fairlane.model.scenario import Resolved
+from fairlane.model.scenario.calibrate import calibrate
+from fairlane.model.workload import WORKLOADS, FloodPairs, JobScript, Rank, Shift, UniformRandom, Workload
+from fairlane.model.workload.grid import grid_shape, neighbours
 
 FABRIC = {"topology": "fat_tree", "hosts": 64, "levels": 2, "radix": 16, "bandwidth": "3.2 GB/s"}
 MODELS = {"training", "inference"}
@@ -273,7 +273,7 @@ def test_a_stored_compute_time_that_has_changed_is_found_again(
 
 
 WAITS = '''
-from fairlane.workload import Rank, Workload
+from fairlane.model.workload import Rank, Workload
 
 
 class Waits(Workload):
@@ -337,7 +337,7 @@ def test_only_requests_under_way_can_be_waited_for() -> None:
 
 def test_a_job_that_cannot_reach_its_share_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "lazy.py").write_text(
-        "from fairlane.workload import Workload\n\n\n"
+        "from fairlane.model.workload import Workload\n\n\n"
         "class Lazy(Workload):\n    def communicate(self, rank, iteration):\n        pass\n"
     )
     with allow_code(), pytest.raises(ScenarioError, match=r"\[0\].workload.compute_share.* does not communicate"):
@@ -345,8 +345,8 @@ def test_a_job_that_cannot_reach_its_share_is_an_error(tmp_path: Path) -> None:
 
 
 OWN = '''
-from fairlane.units import Size
-from fairlane.workload import Rank, Workload
+from fairlane.core.units import Size
+from fairlane.model.workload import Rank, Workload
 
 
 class Ring(Workload):

@@ -7,8 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from fairlane import Scenario, ScenarioError, Simulation
-from fairlane.fabric.graph import columns
-from fairlane.workload import Fft, PingPong
+from fairlane.model.fabric.graph import columns
+from fairlane.model.workload import Fft, PingPong
 
 FABRIC = {"topology": "fat_tree", "hosts": 64, "levels": 2, "radix": 16, "bandwidth": "100 Gb/s"}
 

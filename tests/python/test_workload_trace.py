@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fairlane import Scenario, ScenarioError, Simulation
-from fairlane.workload.trace import Trace, read_trace, unpack
+from fairlane.model.workload.trace import Trace, read_trace, unpack
 from packing import zstd
 
 TRACES = Path(__file__).parent.parent / "data" / "traces"

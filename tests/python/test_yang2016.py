@@ -13,15 +13,15 @@ from fairlane.learn.scheduler.compare import compare_allocators
 from fairlane.learn.scheduler.log import read_log
 from fairlane.learn.scheduler.slowdown.forecast import Forecast
 from fairlane.learn.scheduler.slowdown.model import load_model
-from fairlane.pattern import observe, program_of
-from fairlane.placement import PLACEMENTS
-from fairlane.reproduce import folder_of, plan
-from fairlane.reproduce.judging import Finding
-from fairlane.reproduce.planning import RECORDINGS
-from fairlane.reproduce.running import Called
-from fairlane.scenario.resolve import decide
+from fairlane.model.pattern import observe, program_of
+from fairlane.model.placement import PLACEMENTS
+from fairlane.model.scenario.resolve import decide
+from fairlane.model.workload.trace import Trace
+from fairlane.papers.judging import Finding
+from fairlane.papers.planning import RECORDINGS
+from fairlane.papers.reproduce import folder_of, plan
+from fairlane.papers.running import Called
 from fairlane.study.sql import Database
-from fairlane.workload.trace import Trace
 from papers import judged, performed, scenarios, small, stored_tables, study_of, tables_of
 from pictures import assert_drawn
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
-from fairlane.scenario import Resolved
+from fairlane.model.scenario import Resolved
 from vopr.case import Case, draw
 from vopr.checks import Difference, check
 from vopr.shrink import shrink

@@ -12,7 +12,7 @@ import tomlkit
 
 from fairlane import FairlaneError, RunError, Scenario, Simulation
 from fairlane.inputs.code import allow_code
-from fairlane.scenario import Resolved
+from fairlane.model.scenario import Resolved
 from vopr.fabrics import Table
 from vopr.scenarios import SCRIPTED, TRACE, draw_arbiter, draw_scenario
 

@@ -14,10 +14,10 @@ from random import Random
 from typing_extensions import override
 
 from fairlane import RunError, Scenario, Simulation, _core
+from fairlane.core.wording import plural
 from fairlane.inputs.code import allow_code
-from fairlane.runner.experiment import Experiment
-from fairlane.scenario import Resolved
-from fairlane.wording import plural
+from fairlane.model.scenario import Resolved
+from fairlane.sim.runner.experiment import Experiment
 from vopr.case import Action, Case, apply
 from vopr.laws import broken
 from vopr.reference import Unsupported, compare

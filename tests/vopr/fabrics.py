@@ -7,9 +7,9 @@ from random import Random
 from typing import Any
 
 from fairlane import _core
-from fairlane.errors import BuildError, FairlaneError
-from fairlane.fabric.table import FabricTable
+from fairlane.core.errors import BuildError, FairlaneError
 from fairlane.inputs.parameters import entries
+from fairlane.model.fabric.table import FabricTable
 from vopr.parameters import BANDWIDTHS, LATENCIES, draw_parameters
 
 __all__ = ["HOSTS", "Table", "draw_fabric", "pairs"]

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairlane import Simulation, _core
-from fairlane.fabric.graph import columns
+from fairlane.model.fabric.graph import columns
 
 __all__ = ["broken"]
 

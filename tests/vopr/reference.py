@@ -12,9 +12,9 @@ from typing import Any, cast
 
 from fairlane import Simulation
 from fairlane.inputs.parameters import named, resolve_parameters
-from fairlane.power import Pace
-from fairlane.scenario import Resolved, ResolvedJob
-from fairlane.workload.builder import JobScript
+from fairlane.model.power import Pace
+from fairlane.model.scenario import Resolved, ResolvedJob
+from fairlane.model.workload.builder import JobScript
 from oracle import case as ops
 from oracle import core, fabrics, simulate
 from oracle.outcome import Outcome

@@ -6,13 +6,13 @@ Kinds come from the registries and the simulator's own tables: what is added the
 from random import Random
 
 from fairlane.inputs.parameters import collectives, entries
-from fairlane.placement import PLACEMENTS
-from fairlane.placement.mapping import MAPPINGS
-from fairlane.qos import KINDS, STRATEGIES
-from fairlane.scenario.models import Mpi
-from fairlane.scenario.network import Network
-from fairlane.scenario.observe import Observe
-from fairlane.workload import WORKLOADS
+from fairlane.model.placement import PLACEMENTS
+from fairlane.model.placement.mapping import MAPPINGS
+from fairlane.model.qos import KINDS, STRATEGIES
+from fairlane.model.scenario.models import Mpi
+from fairlane.model.scenario.network import Network
+from fairlane.model.scenario.observe import Observe
+from fairlane.model.workload import WORKLOADS
 from vopr.fabrics import Table, draw_fabric
 from vopr.parameters import BANDWIDTHS, draw_parameters
 from vopr.scripted import ROUNDS

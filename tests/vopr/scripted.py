@@ -12,9 +12,9 @@ from typing import get_args
 from pydantic import Field
 from typing_extensions import override
 
-from fairlane.workload.base import Workload
-from fairlane.workload.builder import Rank
-from fairlane.workload.writer import CollectiveKind, Request
+from fairlane.model.workload.base import Workload
+from fairlane.model.workload.builder import Rank
+from fairlane.model.workload.writer import CollectiveKind, Request
 
 __all__ = ["Scripted"]
 

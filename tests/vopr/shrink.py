@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from fairlane import FairlaneError
-from fairlane.units import DURATION
+from fairlane.core.units import DURATION
 from vopr.case import Case, possible
 from vopr.checks import Difference, check
 

@@ -1,4 +1,4 @@
-//! Errors of the simulator as the exceptions of `fairlane.errors`, with their parts as attributes.
+//! Errors of the simulator as the exceptions of `fairlane.core.errors`, with their parts as attributes.
 
 use fairlane_core::error;
 use fairlane_core::program::ProgramError;
@@ -82,14 +82,14 @@ pub fn shape(what: &str, problem: impl std::fmt::Display) -> PyErr {
     build(&error::BuildError::Shape { path: what.to_owned(), problem: problem.to_string() })
 }
 
-/// An exception of `fairlane.errors`, made from its message and keyword arguments.
+/// An exception of `fairlane.core.errors`, made from its message and keyword arguments.
 fn raised(
     class: &str,
     message: &str,
     parts: impl for<'py> FnOnce(Python<'py>) -> PyResult<Bound<'py, PyDict>>,
 ) -> PyErr {
     Python::attach(|py| {
-        let made = || py.import(intern!(py, "fairlane.errors"))?.getattr(class)?.call((message,), Some(&parts(py)?));
+        let made = || py.import(intern!(py, "fairlane.core.errors"))?.getattr(class)?.call((message,), Some(&parts(py)?));
         made().map_or_else(|error| error, PyErr::from_value)
     })
 }

@@ -7,12 +7,12 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from fairlane import advice
-from fairlane.advice.model import read_runs
-from fairlane.advice.sharing import LOAD, MOVES, neighbours
 from fairlane.cli.command import Answer, out_option
 from fairlane.cli.options import AllowCode, Assignments, Resume, Workers, refused
 from fairlane.inputs.files import write_text
+from fairlane.learn import advice
+from fairlane.learn.advice.model import read_runs
+from fairlane.learn.advice.sharing import LOAD, MOVES, neighbours
 from fairlane.views.advice import view
 from fairlane.views.kinds import write
 from fairlane.views.neighbours import view as neighbours_view

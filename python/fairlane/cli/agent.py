@@ -17,8 +17,8 @@ from fairlane.cluster.agent.jobs import Listener, from_environment
 from fairlane.cluster.agent.jobs import notify as send
 from fairlane.cluster.agent.progress import Key, Snapshot, gained, read, server
 from fairlane.cluster.agent.system import AgentError, journal_of
+from fairlane.core.signals import awaited_signals
 from fairlane.progress.layout import build as build_libraries
-from fairlane.signals import awaited_signals
 
 ConfigFile = Annotated[Path, Option("--config", metavar="FILE", help="The configuration, agent.toml.")]
 

@@ -6,15 +6,15 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from fairlane import analysis
-from fairlane.analysis.result import Analysis
 from fairlane.cli.command import Answer, Quiet, out_option
 from fairlane.cli.counters import hot_links
 from fairlane.cli.options import AllowCode, RunFolder, folder_of, fresh, quantity_of, refused, report
-from fairlane.errors import require
+from fairlane.core.errors import require
+from fairlane.core.units import ITERATION_RANGES, iteration_range
 from fairlane.lab import timeline
 from fairlane.lab.timeline.build import Timelines
-from fairlane.units import ITERATION_RANGES, iteration_range
+from fairlane.sim import analysis
+from fairlane.sim.analysis.result import Analysis
 
 MOST_EVENTS = 5_000_000
 """A guard against files that viewers cannot open."""

@@ -6,10 +6,10 @@ from typing import Annotated
 
 from typer import Option
 
-from fairlane import crates as building
 from fairlane.cli.command import Answer, Quiet, out_option
+from fairlane.core.errors import Problem, ScenarioError
 from fairlane.core.extension import DEFAULT_FOLDER, ENVIRONMENT, Build, active
-from fairlane.errors import Problem, ScenarioError
+from fairlane.inputs import crates as building
 
 
 def build(

@@ -8,24 +8,24 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from fairlane.campaign import fitting, namespaces, registry, view
-from fairlane.campaign.cells import Cell, Cells
-from fairlane.campaign.comparing import compared
-from fairlane.campaign.file import CampaignFile
-from fairlane.campaign.reading import read as read_results
-from fairlane.campaign.robustness import mapped
-from fairlane.campaign.script import Options, campaign_of, numbers_of, wanted_of
-from fairlane.campaign.script import write as write_scripts
-from fairlane.campaign.simulating import predicted
 from fairlane.cli.command import Answer, ExitCode, OutFolder, Quiet, out_option, write_table
 from fairlane.cli.options import AllowCode, Resume, Workers, folder_of, one_of, refused, report
+from fairlane.core.signals import exit_on_sigterm
+from fairlane.core.wording import plural
 from fairlane.lab.testbed.file import TestbedFile
-from fairlane.signals import exit_on_sigterm
-from fairlane.tasks.executor import Executor, simulating
-from fairlane.tasks.pools import open_pool
-from fairlane.tasks.store import Store
+from fairlane.papers.campaign import fitting, namespaces, registry, view
+from fairlane.papers.campaign.cells import Cell, Cells
+from fairlane.papers.campaign.comparing import compared
+from fairlane.papers.campaign.file import CampaignFile
+from fairlane.papers.campaign.reading import read as read_results
+from fairlane.papers.campaign.robustness import mapped
+from fairlane.papers.campaign.script import Options, campaign_of, numbers_of, wanted_of
+from fairlane.papers.campaign.script import write as write_scripts
+from fairlane.papers.campaign.simulating import predicted
+from fairlane.study.tasks.executor import Executor, simulating
+from fairlane.study.tasks.pools import open_pool
+from fairlane.study.tasks.store import Store
 from fairlane.views.kinds import write, write_pictures
-from fairlane.wording import plural
 
 Folder = Annotated[Path, Argument(metavar="DIR", help="Folder of the campaign.")]
 Nodes = Annotated[str | None, Option(metavar="NUMBERS", help="Only cells of these numbers of nodes, e.g. 8,16,32.")]
@@ -293,7 +293,7 @@ def _executor(
         f"{name}-campaign",
         {"folder": name},
         {},
-        code=["fairlane.campaign.simulating"],
+        code=["fairlane.papers.campaign.simulating"],
         out=out,
         started=datetime.now().astimezone(),
         resume=resume,

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 from typer import Option
 
-from fairlane.errors import Problem, ScenarioError, writing
+from fairlane.core.errors import Problem, ScenarioError, writing
 
 if TYPE_CHECKING:
     import polars as pl

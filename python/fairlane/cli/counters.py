@@ -13,12 +13,12 @@ from fairlane.cluster.counters import shared
 from fairlane.cluster.counters.base import PortCounters, since
 from fairlane.cluster.counters.reader import Located, located, read_counters, table_of
 from fairlane.cluster.counters.simulated import snapshots
-from fairlane.fabric.congestion import mixed_speeds
-from fairlane.fabric.reader import read_wiring
-from fairlane.fabric.wiring import Wiring
+from fairlane.core.wording import plural
+from fairlane.model.fabric.congestion import mixed_speeds
+from fairlane.model.fabric.reader import read_wiring
+from fairlane.model.fabric.wiring import Wiring
 from fairlane.results.run import load_run
 from fairlane.views.counters import view
-from fairlane.wording import plural
 
 _END = 2**32 - 1  # at which counters of 32 bits stop
 _STOPPING = ("PortXmitData", "PortRcvData", "PortXmitPkts", "PortRcvPkts", "PortXmitWait")

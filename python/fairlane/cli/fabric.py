@@ -8,15 +8,15 @@ from typer import Argument, Option
 
 from fairlane.cli.command import Answer, out_option
 from fairlane.cli.options import Assignments, TopologyName, quantity_of, refused, report
-from fairlane.errors import Problem, ScenarioError
-from fairlane.fabric.compare import compare as compare_fabrics
-from fairlane.fabric.export import FORMATS, PLUGINS
-from fairlane.fabric.reader import read_wiring
-from fairlane.fabric.survey import survey
-from fairlane.fabric.view import Fabric
+from fairlane.core.errors import Problem, ScenarioError
+from fairlane.core.units import BANDWIDTH
 from fairlane.inputs.files import write_text
-from fairlane.scenario.fabrics import fabric_named, spec_of, wiring_named
-from fairlane.units import BANDWIDTH
+from fairlane.model.fabric.compare import compare as compare_fabrics
+from fairlane.model.fabric.export import FORMATS, PLUGINS
+from fairlane.model.fabric.reader import read_wiring
+from fairlane.model.fabric.survey import survey
+from fairlane.model.fabric.view import Fabric
+from fairlane.model.scenario.fabrics import fabric_named, spec_of, wiring_named
 from fairlane.views import fabric as views
 
 _SOURCE = "A scenario (.toml), a fabric's file as fabric import reads, a preset, or TOPOLOGY[:KEY=VALUE]..."

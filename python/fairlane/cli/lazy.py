@@ -21,7 +21,14 @@ from typing_extensions import override
 from fairlane.cli.command import made
 
 _HERE = Path(__file__).parent
-_OF_SIGNATURES = ("pathlib", "typing", "typer", "fairlane.cli.command", "fairlane.cli.options", "fairlane.names")
+_OF_SIGNATURES = (
+    "pathlib",
+    "typing",
+    "typer",
+    "fairlane.cli.command",
+    "fairlane.cli.options",
+    "fairlane.cli.registries",
+)
 """Modules whose names the signatures of commands have."""
 
 

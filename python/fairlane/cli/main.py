@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 
 from fairlane.cli.command import ExitCode
 from fairlane.cli.lazy import LazyCommand
-from fairlane.errors import FairlaneError, RunError, disk_full
+from fairlane.core.errors import FairlaneError, RunError, disk_full
 
 # What typer raises for wrong options and commands; where it keeps the class depends on its version.
 UsageError: Any = typer.BadParameter.__base__

@@ -9,9 +9,9 @@ from typer import Argument, Option
 
 from fairlane.cli.command import Answer, completing
 from fairlane.cli.options import AllowCode
-from fairlane.errors import Problem, ScenarioError
+from fairlane.cli.registries import KINDS, SIMULATOR, entries_of, entry_of
+from fairlane.core.errors import Problem, ScenarioError
 from fairlane.inputs.code import allow_code as permitting
-from fairlane.names import KINDS, SIMULATOR, entries_of, entry_of
 from fairlane.views import names as views
 
 
@@ -21,7 +21,7 @@ def list_(
         Argument(
             metavar="KIND",
             help=f"{', '.join(KINDS[:-1])} or {KINDS[-1]}; by default all.",
-            autocompletion=completing("fairlane.names:KINDS"),
+            autocompletion=completing("fairlane.cli.registries:KINDS"),
         ),
     ] = None,
     name: Annotated[str | None, Argument(metavar="NAME", help="Show its parameters; also file.py:Name.")] = None,
@@ -51,7 +51,7 @@ def list_(
 
 def schema(as_json: Annotated[bool, Option("--json", help="A schema is JSON in any case.")] = False) -> None:
     """Print the JSON schema of scenario files, for editors."""
-    from fairlane.scenario import schema as scenario_schema
+    from fairlane.model.scenario import schema as scenario_schema
 
     del as_json
     typer.echo(json.dumps(scenario_schema(), indent=2))

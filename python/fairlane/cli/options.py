@@ -9,9 +9,9 @@ import typer
 from typer import Argument, Option
 
 from fairlane.cli.command import completing
-from fairlane.errors import FairlaneError, Problem, ScenarioError
-from fairlane.units import DURATION, Kind
-from fairlane.wording import renamed
+from fairlane.core.errors import FairlaneError, Problem, ScenarioError
+from fairlane.core.units import DURATION, Kind
+from fairlane.core.wording import renamed
 
 ScenarioFile = Annotated[Path, Argument(metavar="SCENARIO", help="The scenario, a TOML file.")]
 Assignments = Annotated[

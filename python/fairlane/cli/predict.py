@@ -11,6 +11,7 @@ from typer import Argument, Option
 
 from fairlane.cli.command import Answer, Quiet, out_option, write_table
 from fairlane.cli.options import RandomSeed, folder_of, one_of, refused, report
+from fairlane.core.wording import plural
 from fairlane.learn.models import REGRESSORS, RegressorName
 from fairlane.learn.predict.clusters import local as compare_local
 from fairlane.learn.predict.hyperparameters import HYPERPARAMETERS, INNER_FOLDS, Named
@@ -27,14 +28,13 @@ from fairlane.learn.scheduler.slowdown.pairs import (
     read_pairs,
     simulate_pairs,
 )
-from fairlane.scenario.estimate import machine_cores
-from fairlane.tasks.executor import simulating
-from fairlane.tasks.pools import Threads
+from fairlane.model.scenario.estimate import machine_cores
+from fairlane.study.tasks.executor import simulating
+from fairlane.study.tasks.pools import Threads
 from fairlane.views import prediction as views
 from fairlane.views.kinds import write, write_pictures
 from fairlane.views.model import View
 from fairlane.views.slowdown import pairs_view
-from fairlane.wording import plural
 
 BEST = "best"  # of --model and --parts: what has the least error
 _Table = Annotated[Path, Argument(metavar="TABLE", help="A row for each run and timestep, CSV or Parquet.")]

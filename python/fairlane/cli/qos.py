@@ -21,15 +21,15 @@ from fairlane.cluster.opensm.export import qos_table, share_notes
 from fairlane.cluster.opensm.nodes import hosts_of_groups
 from fairlane.cluster.opensm.options import read_options
 from fairlane.cluster.opensm.policy import Policy, read_policy
-from fairlane.fabric.reader import read_wiring
+from fairlane.core.signals import exit_on_sigterm, temporary_folder
+from fairlane.core.units import whole_number
 from fairlane.inputs.files import write_text
+from fairlane.model.fabric.reader import read_wiring
+from fairlane.model.scenario import Resolved
+from fairlane.model.scenario.levels import MAX_LEVELS
+from fairlane.model.stacks import export as spell
+from fairlane.model.stacks import reached
 from fairlane.results.run import SCENARIO, file_of_run
-from fairlane.scenario import Resolved
-from fairlane.scenario.levels import MAX_LEVELS
-from fairlane.signals import exit_on_sigterm, temporary_folder
-from fairlane.stacks import export as spell
-from fairlane.stacks import reached
-from fairlane.units import whole_number
 from fairlane.views import qos as views
 
 
@@ -108,7 +108,7 @@ def classes(
         Option(
             metavar="NAME",
             help="Communication library: nccl, ucx, mooncake or cray_mpi.",
-            autocompletion=completing("fairlane.stacks:LIBRARIES"),
+            autocompletion=completing("fairlane.model.stacks:LIBRARIES"),
         ),
     ],
     network: Annotated[
@@ -116,7 +116,7 @@ def classes(
         Option(
             metavar="NAME",
             help="infiniband, roce or slingshot.",
-            autocompletion=completing("fairlane.stacks:NETWORKS"),
+            autocompletion=completing("fairlane.model.stacks:NETWORKS"),
         ),
     ],
     out: Annotated[Path, out_option("A new or empty folder for the files.")],

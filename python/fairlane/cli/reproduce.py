@@ -11,14 +11,14 @@ from fairlane.cli.command import Answer, AsJson, ExitCode, Quiet, completing, ou
 from fairlane.cli.options import AllowCode, Dask, Workers, folder_for, refused, report, report_damaged
 from fairlane.cli.terminal import Part
 from fairlane.inputs.code import allow_code as allowing
-from fairlane.reproduce import Reproduction, check_replicates, folder_of, plan
-from fairlane.reproduce import reproduce as perform
-from fairlane.reproduce.robustness import POINTS
-from fairlane.reproduce.robustness_output import CLAUSES, PICTURE, check_points, combine, map_robustness
-from fairlane.reproduce.storing import written
+from fairlane.papers.reproduce import Reproduction, check_replicates, folder_of, plan
+from fairlane.papers.reproduce import reproduce as perform
+from fairlane.papers.robustness import POINTS
+from fairlane.papers.robustness_output import CLAUSES, PICTURE, check_points, combine, map_robustness
+from fairlane.papers.storing import written
 from fairlane.results.reproduction import ReproductionResults
-from fairlane.tasks.progress import TaskProgress
-from fairlane.tasks.store import Store
+from fairlane.study.tasks.progress import TaskProgress
+from fairlane.study.tasks.store import Store
 from fairlane.views import lines
 from fairlane.views.kinds import view_of
 from fairlane.views.robustness import papers
@@ -30,7 +30,7 @@ def reproduce(
         Argument(
             metavar="PAPER",
             help="A paper that fairlane comes with, as savoie2020, or a folder with a paper.toml.",
-            autocompletion=completing("fairlane.reproduce:PAPERS"),
+            autocompletion=completing("fairlane.papers.reproduce:PAPERS"),
         ),
     ],
     only: Annotated[list[str] | None, Option(metavar="CLAIM", help="Only what this claim needs; repeatable.")] = None,

@@ -8,12 +8,12 @@ import typer
 from typer import Argument, Option
 
 import fairlane
-from fairlane import folders
 from fairlane.cli.command import Answer, AsJson, completing, out_option, print_json
 from fairlane.cli.options import AllowCode, folder_for, refused, report
 from fairlane.inputs import code
 from fairlane.lab.serve import Server
 from fairlane.lab.serve import serve as start_server
+from fairlane.study import folders
 from fairlane.views import comparison
 from fairlane.views import kinds as views
 from fairlane.views import lines as answers
@@ -35,7 +35,7 @@ def plot(
         Option(
             metavar="NAME",
             help="Only this figure (see fairlane list figures), or file.py:function; can be given many times.",
-            autocompletion=completing("fairlane.names:entries_of", "figures"),
+            autocompletion=completing("fairlane.cli.registries:entries_of", "figures"),
         ),
     ] = None,
     theme: Annotated[
@@ -102,7 +102,7 @@ def write_page(
     the jobs over time, their waits and the utilisation. For example: fairlane report runs/quickstart --compare
     runs/before
     """
-    from fairlane.report import load_results, write_report
+    from fairlane.views.report import load_results, write_report
 
     loaded = load_results(results, "RESULTS")
     other = load_results(compare, "--compare") if compare else None

@@ -9,7 +9,7 @@ import polars as pl
 import typer
 from typer import Option
 
-from fairlane import Scenario, runner
+from fairlane import Scenario
 from fairlane.cli.command import Answer, AsJson, ExitCode, Quiet, Seed, completing, out_option
 from fairlane.cli.options import (
     AllowCode,
@@ -22,20 +22,21 @@ from fairlane.cli.options import (
     refused,
     report,
 )
-from fairlane.controller import Outcome, controller_of, row_of
-from fairlane.controller import control as controlled
-from fairlane.controller.loop import mode_of
+from fairlane.core.wording import percent, plural
 from fairlane.inputs import code
+from fairlane.model.scenario.estimate import free_cores
 from fairlane.results.manifest import MANIFEST, seal
 from fairlane.results.run import new_folder
-from fairlane.scenario.estimate import free_cores
+from fairlane.sim import runner
+from fairlane.sim.controller import Outcome, controller_of, row_of
+from fairlane.sim.controller import control as controlled
+from fairlane.sim.controller.loop import mode_of
 from fairlane.views import lines
 from fairlane.views.control import period_row
 from fairlane.views.control import view as control_view
 from fairlane.views.kinds import write
 from fairlane.views.model import View
 from fairlane.views.run import view
-from fairlane.wording import percent, plural
 
 
 def run(
@@ -83,7 +84,7 @@ def control(
         str,
         Option(
             help="Its name (see fairlane list controllers), or file.py:ClassName.",
-            autocompletion=completing("fairlane.controller:CONTROLLERS"),
+            autocompletion=completing("fairlane.sim.controller:CONTROLLERS"),
         ),
     ],
     parameters: Annotated[

@@ -10,17 +10,17 @@ from typer import Argument, Option
 from fairlane import Scenario, required_virtual_lanes
 from fairlane.cli.command import Answer, Seed, out_option
 from fairlane.cli.options import AllowCode, Assignments, ScenarioFile, refused, report, report_renamed
-from fairlane.fabric.graph import Rails
-from fairlane.fabric.reader import read_wiring
-from fairlane.fabric.view import Fabric
 from fairlane.inputs.code import listing
 from fairlane.inputs.document import Document
 from fairlane.inputs.hosts import compress, expand, slurm_names
 from fairlane.inputs.registry import used
 from fairlane.inputs.slurm_jobs import read_job_list
-from fairlane.placement import measure
-from fairlane.placement.metrics import switches_at
-from fairlane.scenario.starter import Choice, starter
+from fairlane.model.fabric.graph import Rails
+from fairlane.model.fabric.reader import read_wiring
+from fairlane.model.fabric.view import Fabric
+from fairlane.model.placement import measure
+from fairlane.model.placement.metrics import switches_at
+from fairlane.model.scenario.starter import Choice, starter
 from fairlane.views import lines as views
 
 

@@ -14,8 +14,7 @@ from typer import Argument, Option
 from fairlane.cli.command import Answer, Quiet, out_option, write_table
 from fairlane.cli.options import AllowCode, Assignments, Parameters, RandomSeed, refused, report, report_renamed
 from fairlane.cli.terminal import Part
-from fairlane.errors import Problem, ScenarioError
-from fairlane.fabric.table import FabricTable
+from fairlane.core.errors import Problem, ScenarioError
 from fairlane.inputs import code
 from fairlane.inputs.hosts import slurm_names
 from fairlane.learn.scheduler.compare import (
@@ -30,12 +29,13 @@ from fairlane.learn.scheduler.compare import (
 from fairlane.learn.scheduler.log import LoggedJob, PatternMix, read_log
 from fairlane.learn.scheduler.slowdown.forecast import verify as verified
 from fairlane.learn.scheduler.slowdown.model import fit_model, load_model
-from fairlane.placement import PlacementPolicy
+from fairlane.model.fabric.table import FabricTable
+from fairlane.model.placement import PlacementPolicy
+from fairlane.model.scenario.estimate import machine_cores
 from fairlane.results.schedule import ScheduleResults
-from fairlane.scenario.estimate import machine_cores
-from fairlane.tasks.executor import simulating
-from fairlane.tasks.pools import Threads
-from fairlane.tasks.store import Store
+from fairlane.study.tasks.executor import simulating
+from fairlane.study.tasks.pools import Threads
+from fairlane.study.tasks.store import Store
 from fairlane.views.kinds import FORMATS, view_of, write
 from fairlane.views.model import View
 from fairlane.views.slowdown import claim_of, model_view

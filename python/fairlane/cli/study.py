@@ -94,7 +94,7 @@ def saturate(
         str | None,
         Option(
             help="Destination pattern: a name, or a table such as '{ name = \"next_group\", group = 8 }'.",
-            autocompletion=completing("fairlane.workload.destinations:PATTERNS"),
+            autocompletion=completing("fairlane.model.workload.destinations:PATTERNS"),
         ),
     ] = None,
     message_size: Annotated[str | None, Option(help='Message size, e.g. "4 KiB".')] = None,

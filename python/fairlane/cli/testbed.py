@@ -7,11 +7,11 @@ from typer import Argument, Option
 
 from fairlane.cli.command import Answer, out_option
 from fairlane.cli.options import Assignments, report
+from fairlane.core.signals import exit_on_sigterm
 from fairlane.lab.testbed import machine
 from fairlane.lab.testbed.experiment import experiment
 from fairlane.lab.testbed.file import TestbedFile
 from fairlane.lab.testbed.view import view
-from fairlane.signals import exit_on_sigterm
 
 
 def run(

@@ -8,12 +8,12 @@ from typer import Argument, Option
 
 from fairlane.cli.command import Answer, completing, out_option
 from fairlane.cli.options import Assignments
+from fairlane.core.wording import plural
 from fairlane.inputs.code import allow_code
 from fairlane.inputs.problems import refusing
-from fairlane.pattern import Pattern, analyse, program_of
-from fairlane.scenario.models import Job
-from fairlane.wording import plural
-from fairlane.workload.trace import read_trace
+from fairlane.model.pattern import Pattern, analyse, program_of
+from fairlane.model.scenario.models import Job
+from fairlane.model.workload.trace import read_trace
 
 _Picture = Annotated[Path | None, out_option("Draw the communication matrix too: .png, .svg, .pdf or .html.")]
 _Archive = Annotated[
@@ -51,7 +51,7 @@ def workload_pattern(
         Argument(
             metavar="NAME",
             help="A workload, or file.py:ClassName.",
-            autocompletion=completing("fairlane.workload:WORKLOADS"),
+            autocompletion=completing("fairlane.model.workload:WORKLOADS"),
         ),
     ],
     ranks: Annotated[int, Option(min=1, help="How many ranks.")] = 64,

@@ -8,7 +8,7 @@ from threading import Event
 from typing import Protocol
 
 from fairlane.core.bridge import RawTable
-from fairlane.units import CLOCK_END
+from fairlane.core.units import CLOCK_END
 
 SLICE_S = 0.1  # wall time that a slice of its own length aims at, s: stopping takes at most a few of them
 FIRST_HOPS, FIRST_WINDOW = 20_000, 10**9

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from fairlane.errors import Problem, ScenarioError
+from fairlane.core.errors import Problem, ScenarioError
 
 ENVIRONMENT = "FAIRLANE_CORE"
 """The environment variable that names the folder of a build."""

@@ -9,8 +9,8 @@ import polars as pl
 
 from fairlane.core.bridge import RawTable
 from fairlane.core.drive import Engine
-from fairlane.errors import RunError
-from fairlane.wording import plural
+from fairlane.core.errors import RunError
+from fairlane.core.wording import plural
 
 PS = 1e-12  # seconds in a picosecond
 

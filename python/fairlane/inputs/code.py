@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from fairlane.errors import Problem
+from fairlane.core.errors import Problem
 from fairlane.inputs.document import current_document, override
 from fairlane.inputs.problems import Problems
 

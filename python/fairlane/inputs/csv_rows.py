@@ -13,9 +13,9 @@ from functools import cache
 from math import isfinite
 from pathlib import Path
 
-from fairlane.errors import Problem, ScenarioError, nearest
+from fairlane.core.errors import Problem, ScenarioError, nearest
+from fairlane.core.wording import plural
 from fairlane.inputs.files import content_lines, encoding_of, read_unpacked, reading
-from fairlane.wording import plural
 
 LONGEST_S = 1e6
 """Every time is shorter, s."""

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import PlainSerializer, PlainValidator, WithJsonSchema
 
-from fairlane.errors import Problem
+from fairlane.core.errors import Problem
+from fairlane.core.units import DURATION, SIZE, Kind
 from fairlane.inputs.problems import Problems, unknown
-from fairlane.units import DURATION, SIZE, Kind
 
 if TYPE_CHECKING:
     import numpy

@@ -32,8 +32,8 @@ from pathlib import Path
 from threading import get_ident
 from typing import Any, BinaryIO
 
-from fairlane.errors import Problem, ScenarioError
-from fairlane.wording import data_size
+from fairlane.core.errors import Problem, ScenarioError
+from fairlane.core.wording import data_size
 
 MOST_TEXT = 16 << 20  # bytes of a file that people write, as a scenario
 MOST_STORED = 256 << 20  # bytes of a file that programs write, as a fitted model

@@ -16,9 +16,9 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator
 
-from fairlane.errors import Problem, ScenarioError, nearest
+from fairlane.core.errors import Problem, ScenarioError, nearest
+from fairlane.core.units import Written
 from fairlane.inputs.problems import Problems
-from fairlane.units import Written
 
 __all__ = ["can_hold", "compress", "expand", "in_order", "shortened", "slurm_names"]
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fairlane.core import bridge
-from fairlane.errors import Problem
+from fairlane.core.errors import Problem
+from fairlane.core.units import BANDWIDTH, DURATION, SIZE, Kind
 from fairlane.inputs.document import current_document
 from fairlane.inputs.files import NestingError, parse_json
 from fairlane.inputs.problems import Problems, unknown
-from fairlane.units import BANDWIDTH, DURATION, SIZE, Kind
 
 NODES = "nodes"
 """A key of files with parameters that is none: identifiers, GUIDs and LIDs of a fabric, which no simulation needs."""

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from fairlane.errors import Problem, ScenarioError, nearest
+from fairlane.core.errors import Problem, ScenarioError, nearest
 from fairlane.inputs.document import Document, KeyPath, dotted, undotted
 
 _Model = TypeVar("_Model", bound=BaseModel)

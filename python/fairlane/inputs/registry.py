@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel
 
-from fairlane.errors import Problem
+from fairlane.core.errors import Problem
 from fairlane.inputs.code import Code, may_run
 from fairlane.inputs.document import current_document, override
 from fairlane.inputs.parameters import BUILT_IN, Entry

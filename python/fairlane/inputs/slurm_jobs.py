@@ -15,11 +15,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from fairlane.errors import Problem, ScenarioError
+from fairlane.core.errors import Problem, ScenarioError
+from fairlane.core.wording import plural
 from fairlane.inputs.csv_rows import Skipped, added_by_paste
 from fairlane.inputs.files import content_lines, parse_json, read_text, reading
 from fairlane.inputs.hosts import SlurmJob, assigned, is_list, members, printable
-from fairlane.wording import plural
 
 _PRESENT = {"RUNNING", "SUSPENDED", "CONFIGURING", "R", "S", "CF"}
 """States of jobs that have nodes, and their short forms. A job in its prolog is configuring."""

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError, model_validator
 
-from fairlane.errors import ScenarioError
+from fairlane.core.errors import ScenarioError
 from fairlane.inputs.document import Document, current_document, override
 from fairlane.inputs.parameters import named, resolve_parameters
 from fairlane.inputs.problems import located, unfold

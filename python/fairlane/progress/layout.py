@@ -18,7 +18,7 @@ from importlib.resources import files
 from pathlib import Path
 from struct import Struct
 
-from fairlane.errors import FairlaneError, Problem, ScenarioError
+from fairlane.core.errors import FairlaneError, Problem, ScenarioError
 from fairlane.inputs.files import write_text
 
 MAGIC, VERSION = b"fairlane", 1

@@ -11,12 +11,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fairlane.core.tables import PS
+from fairlane.model.scenario import Resolved
+from fairlane.model.scenario.resolved import ResolvedJob
+from fairlane.model.workload.base import Workload
+from fairlane.model.workload.inference import Inference
+from fairlane.model.workload.nccl_tests import BUS_FACTORS, NcclTests
 from fairlane.results.schemas import RUN, types
-from fairlane.scenario import Resolved
-from fairlane.scenario.resolved import ResolvedJob
-from fairlane.workload.base import Workload
-from fairlane.workload.inference import Inference
-from fairlane.workload.nccl_tests import BUS_FACTORS, NcclTests
 
 Times = NDArray[np.int64]
 _W = TypeVar("_W", bound=Workload)

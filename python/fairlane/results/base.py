@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from fairlane.core.display import method
-from fairlane.errors import ResultsError
+from fairlane.core.errors import ResultsError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -21,14 +21,14 @@ import numpy.typing as npt
 import polars as pl
 
 from fairlane.core.tables import PS, Work
+from fairlane.core.wording import listed, percent, seconds, with_half_width
+from fairlane.model.scenario.resolved import BACKGROUND
 from fairlane.results.derive import JobLabel, interval
 from fairlane.results.milestones import common, milestones
 from fairlane.results.milestones import lost_time as lost
 from fairlane.results.run import Run
 from fairlane.results.schemas import RUN, types
 from fairlane.results.views import Interference
-from fairlane.scenario.resolved import BACKGROUND
-from fairlane.wording import listed, percent, seconds, with_half_width
 
 
 @dataclass(frozen=True)

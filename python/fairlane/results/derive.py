@@ -15,12 +15,12 @@ from typing import Any
 
 import polars as pl
 
+from fairlane.core.statistics import Estimate
 from fairlane.core.tables import PS, EngineTables, Work
+from fairlane.model.scenario import Resolved
 from fairlane.results.latency import KEY, QUANTILES, Latency, summarize
 from fairlane.results.milestones import common, enough, milestones
 from fairlane.results.schemas import RUN, types
-from fairlane.scenario import Resolved
-from fairlane.statistics import Estimate
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy
 import polars as pl
 
-from fairlane.fabric import Fabric
+from fairlane.model.fabric import Fabric
 from fairlane.results.run import Run, resolved
 
 QUANTILES: Mapping[str, float] = {"p50": 0.5, "p95": 0.95, "p99": 0.99}

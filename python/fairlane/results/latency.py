@@ -22,9 +22,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fairlane.core.drive import Engine
+from fairlane.core.statistics import FEWEST, Estimate, quantile, ratio_change
 from fairlane.core.tables import frame
 from fairlane.results.schemas import ON_DEMAND, types
-from fairlane.statistics import FEWEST, Estimate, quantile, ratio_change
 
 QUANTILES: Mapping[str, float] = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
 """The quantiles of the tables, by name."""

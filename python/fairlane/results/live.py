@@ -23,7 +23,7 @@ from typing import Literal, Self
 
 from pydantic import Field
 
-from fairlane.errors import ResultsError
+from fairlane.core.errors import ResultsError
 from fairlane.inputs.files import is_taken, take
 from fairlane.inputs.table import Table
 from fairlane.results.manifest import read_as

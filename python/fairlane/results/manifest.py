@@ -16,8 +16,8 @@ from typing import Annotated, Literal, Self, TypeVar
 import polars as pl
 from pydantic import BaseModel, Field, ValidationError
 
+from fairlane.core.errors import ResultsError, writing
 from fairlane.core.extension import provenance
-from fairlane.errors import ResultsError, writing
 from fairlane.inputs.files import read_bytes, replacing
 from fairlane.inputs.table import Table
 

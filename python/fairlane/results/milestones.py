@@ -23,8 +23,8 @@ from typing import Any, Self
 import numpy as np
 import polars as pl
 
+from fairlane.core.statistics import Estimate, differences, mean, ratio_change
 from fairlane.core.tables import PS, Work
-from fairlane.statistics import Estimate, differences, mean, ratio_change
 
 FEW_ITERATIONS = 10
 """W over fewer common iterations than this is flagged: what is particular to the first ones weighs too much."""

@@ -13,9 +13,9 @@ from typing import Any
 import polars as pl
 
 from fairlane.core.tables import PS
+from fairlane.core.wording import listed, percent, plural, seconds, significant, some, time_unit
 from fairlane.results.milestones import FEW_ITERATIONS
 from fairlane.results.run import Run
-from fairlane.wording import listed, percent, plural, seconds, significant, some, time_unit
 
 MANY = 5
 """Number of jobs from which on iterations are summarised."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from fairlane.errors import ResultsError, nearest
+from fairlane.core.errors import ResultsError, nearest
 from fairlane.results.base import frame_of
 from fairlane.results.manifest import Sealed
 from fairlane.results.schemas import Optional, Schema

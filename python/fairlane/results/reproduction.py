@@ -8,11 +8,11 @@ from typing import Any, Self
 import polars as pl
 from pydantic import Field
 
-from fairlane.errors import ResultsError
+from fairlane.core.errors import ResultsError
+from fairlane.core.wording import plural
 from fairlane.inputs.table import Table
 from fairlane.results.base import Results
 from fairlane.results.manifest import Sealed, read_as, seal
-from fairlane.wording import plural
 
 META, FIGURES, MAP = "reproduction.json", "charts.json", "robustness.json"
 REPRODUCTION_SCHEMA_VERSION = 1

@@ -11,14 +11,14 @@ from typing import Any, Self
 
 import polars as pl
 
-from fairlane.errors import ResultsError, nearest
+from fairlane.core.errors import ResultsError, nearest
+from fairlane.core.wording import amount, html_table, percent, plural, seconds, with_half_width
 from fairlane.inputs.table import Table
+from fairlane.model.scenario.resolved import BACKGROUND
 from fairlane.results.base import Results
 from fairlane.results.manifest import Sealed, create_sealed, read_as
 from fairlane.results.parquet import read_tables
 from fairlane.results.schemas import ALWAYS, ON_DEMAND, RUN
-from fairlane.scenario.resolved import BACKGROUND
-from fairlane.wording import amount, html_table, percent, plural, seconds, with_half_width
 
 SCHEMA_VERSION = 10
 """Version of the folder's layout and of the tables' columns; grows when either changes."""

@@ -8,13 +8,13 @@ from typing import Any, Self
 import polars as pl
 from pydantic import Field
 
+from fairlane.core.wording import plural
 from fairlane.inputs.hosts import ranges_of
 from fairlane.inputs.table import Table
 from fairlane.results.base import Results
 from fairlane.results.manifest import Sealed, create_sealed, read_as
 from fairlane.results.parquet import read_tables
 from fairlane.results.schemas import Optional, Schema
-from fairlane.wording import plural
 
 META = "schedule.json"
 SCHEDULE_SCHEMA_VERSION = 1

@@ -10,12 +10,12 @@ from typing import Self
 import polars as pl
 from pydantic import Field
 
+from fairlane.core.wording import plural
 from fairlane.inputs.table import Table
 from fairlane.results.base import Results
 from fairlane.results.manifest import Sealed, read_as
 from fairlane.results.parquet import read_tables
 from fairlane.results.schemas import STUDY, types
-from fairlane.wording import plural
 
 META = "study.json"
 STUDY_SCHEMA_VERSION = 7

@@ -10,13 +10,13 @@ import polars as pl
 from fairlane.core import bridge
 from fairlane.core.drive import Engine
 from fairlane.core.tables import EngineTables, Work, frame, marks
-from fairlane.power import power
+from fairlane.model.power import power
+from fairlane.model.scenario import Resolved
 from fairlane.results import accelerators, derive
 from fairlane.results.classes import ClassCounts, class_interference, classes
 from fairlane.results.culprit import LeftOut, lost_time
 from fairlane.results.latency import Latency
 from fairlane.results.schemas import RUN
-from fairlane.scenario import Resolved
 
 
 @dataclass(frozen=True)

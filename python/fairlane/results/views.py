@@ -8,8 +8,8 @@ import numpy.typing as npt
 import polars as pl
 
 from fairlane.core.tables import PS
+from fairlane.core.wording import time_unit
 from fairlane.results.run import Run
-from fairlane.wording import time_unit
 
 _SHARES = ("port_active_share", "port_stalled_share")
 _OF_LANES = ("lane", "stalled_ps", "input_queueing_ps", "bytes", "packets", "queueing_ps", "mean_queue", "max_queue")

@@ -10,12 +10,12 @@ from typing import Any
 
 from typing_extensions import override
 
-from fairlane.scenario.resolved import ResolvedJob
+from fairlane.model.scenario.resolved import ResolvedJob
 from fairlane.study.pinned import Pinned
 from fairlane.study.setting import Point
+from fairlane.study.tasks.task import Task
 from fairlane.study.treatments import Treatment
 from fairlane.study.treatments.base import Overrides
-from fairlane.tasks.task import Task
 
 CALIBRATE = "fairlane.study.pinned:calibrate"
 DEFAULT, ISOLATED = "default", "isolated"

@@ -7,11 +7,11 @@ from typing import Any
 
 import polars as pl
 
-from fairlane.errors import Problem
+from fairlane.core.errors import Problem
+from fairlane.core.wording import plural, significant
 from fairlane.results.schemas import RUN, STUDY, types
 from fairlane.study.design import PER_JOB
 from fairlane.study.sql import Database, QueryError
-from fairlane.wording import plural, significant
 
 POINT = ("point", "case", "placement", "seed")
 """Columns that identify the point of a row, in addition to parameters and factors."""

@@ -22,9 +22,9 @@ import numpy
 import polars as pl
 from numpy.typing import NDArray
 
+from fairlane.core.wording import plural
 from fairlane.results.schemas import STUDY, types
 from fairlane.results.study import StudyMeta
-from fairlane.wording import plural
 
 Floats = NDArray[numpy.float64]
 

@@ -12,12 +12,13 @@ import polars as pl
 from typing_extensions import override
 
 from fairlane.core.drive import Engine
+from fairlane.core.errors import Problem, RunError, ScenarioError
 from fairlane.core.tables import job_finished
-from fairlane.errors import Problem, RunError, ScenarioError
+from fairlane.core.units import DURATION
+from fairlane.model.scenario import Scenario
 from fairlane.results.schemas import RUN
 from fairlane.results.tables import Links, Observed, Tables
-from fairlane.runner.counters import IterationCounters, PortSampler
-from fairlane.scenario import Scenario
+from fairlane.sim.runner.counters import IterationCounters, PortSampler
 from fairlane.study.cells import DEFAULT, Cell, CellRun
 from fairlane.study.pinned import pin
 from fairlane.study.plan import Plan, decided_of, judged, plan
@@ -26,9 +27,8 @@ from fairlane.study.sql import Database, QueryError
 from fairlane.study.study import Study
 from fairlane.study.table import RUN_TABLES
 from fairlane.study.tables import points_table, run_rows, table_of, with_points
-from fairlane.tasks.executor import Executor
-from fairlane.tasks.task import Stopwatch, Task, digest_of
-from fairlane.units import DURATION
+from fairlane.study.tasks.executor import Executor
+from fairlane.study.tasks.task import Stopwatch, Task, digest_of
 
 QUERIES = "fairlane.study.measured:measure"
 

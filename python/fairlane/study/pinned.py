@@ -14,18 +14,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fairlane.controller import control as perform
-from fairlane.controller import controller_of, row_of
 from fairlane.core.tables import Work
+from fairlane.core.units import DURATION
+from fairlane.model.scenario import Resolved, Scenario
+from fairlane.model.scenario.models import Job
+from fairlane.model.scenario.resolve import without_strategy
+from fairlane.model.scenario.resolved import ResolvedJob
 from fairlane.results.derive import labels_of, work
 from fairlane.results.milestones import milestones
-from fairlane.runner.experiment import later_iterations
-from fairlane.scenario import Resolved, Scenario
-from fairlane.scenario.models import Job
-from fairlane.scenario.resolve import without_strategy
-from fairlane.scenario.resolved import ResolvedJob
-from fairlane.tasks.task import Stopwatch, Task
-from fairlane.units import DURATION
+from fairlane.sim.controller import control as perform
+from fairlane.sim.controller import controller_of, row_of
+from fairlane.sim.runner.experiment import later_iterations
+from fairlane.study.tasks.task import Stopwatch, Task
 
 
 @dataclass(frozen=True)

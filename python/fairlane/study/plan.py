@@ -14,10 +14,11 @@ from typing import Any, TypeVar
 import polars as pl
 from typing_extensions import override
 
-from fairlane.errors import BuildError, Problem, ScenarioError
+from fairlane.core.errors import BuildError, Problem, ScenarioError
+from fairlane.core.wording import plural
 from fairlane.inputs.problems import Problems
-from fairlane.scenario import Resolved, Scenario
-from fairlane.scenario.resolve import decide
+from fairlane.model.scenario import Resolved, Scenario
+from fairlane.model.scenario.resolve import decide
 from fairlane.study.cells import DEFAULT, Cell, ComparedCell
 from fairlane.study.pinned import Pinned, pin
 from fairlane.study.repetition import Repeat
@@ -25,10 +26,9 @@ from fairlane.study.replicates import Allocation, key_of
 from fairlane.study.setting import Point
 from fairlane.study.study import Study
 from fairlane.study.tables import compared_tables
+from fairlane.study.tasks.executor import Executor
+from fairlane.study.tasks.task import Computable, Task, read
 from fairlane.study.treatments.base import Overrides
-from fairlane.tasks.executor import Executor
-from fairlane.tasks.task import Computable, Task, read
-from fairlane.wording import plural
 
 T = TypeVar("T")
 

@@ -5,13 +5,13 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
-from fairlane.errors import Problem
+from fairlane.core.errors import Problem
+from fairlane.core.seeds import LARGEST_SEED
 from fairlane.inputs.problems import Problems, validated
 from fairlane.inputs.table import Table
-from fairlane.placement import LIST
-from fairlane.scenario.models import Placement
-from fairlane.scenario.observe import Share
-from fairlane.seeds import LARGEST_SEED
+from fairlane.model.placement import LIST
+from fairlane.model.scenario.models import Placement
+from fairlane.model.scenario.observe import Share
 
 MOST_PLACEMENTS = 100_000
 """Largest number of placements that a study can request."""

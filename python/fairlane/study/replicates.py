@@ -28,14 +28,14 @@ from typing import Any
 
 import polars as pl
 
+from fairlane.core.statistics import SPREAD, Estimate, over_replicates, spread
+from fairlane.core.wording import fine_percent, listed, percent, plural
 from fairlane.results import notes
 from fairlane.results.derive import interval
 from fairlane.results.notes import sentence
-from fairlane.statistics import SPREAD, Estimate, over_replicates, spread
 from fairlane.study.conditions import condition_of
 from fairlane.study.repetition import Repeat
 from fairlane.study.setting import Point
-from fairlane.wording import fine_percent, listed, percent, plural
 
 _RUN = ("baseline", "treatment", "job")
 

@@ -12,23 +12,23 @@ from typing import Any
 
 import polars as pl
 
-from fairlane.errors import ScenarioError
+from fairlane.core.errors import ScenarioError
+from fairlane.core.statistics import FEWEST_UNITS
+from fairlane.core.wording import bytes_text, listed, plural, seconds_text
+from fairlane.model.scenario.estimate import START
 from fairlane.results.study import META, STUDY_SCHEMA_VERSION, StudyMeta, StudyResults
-from fairlane.scenario.estimate import START
-from fairlane.statistics import FEWEST_UNITS
 from fairlane.study.design import SHEET, data_sheet, dataset, effects, placement_name
 from fairlane.study.measured import plan_of
 from fairlane.study.plan import Plan
 from fairlane.study.replicates import repeated
 from fairlane.study.study import Study
 from fairlane.study.table import RUN_TABLES
-from fairlane.tasks.closure import STUDY as TASKS
-from fairlane.tasks.cluster import find, start_slurm
-from fairlane.tasks.executor import Executor
-from fairlane.tasks.pools import Pool, affordable, open_pool
-from fairlane.tasks.progress import TaskProgress
-from fairlane.tasks.store import Store
-from fairlane.wording import bytes_text, listed, plural, seconds_text
+from fairlane.study.tasks.closure import STUDY as TASKS
+from fairlane.study.tasks.cluster import find, start_slurm
+from fairlane.study.tasks.executor import Executor
+from fairlane.study.tasks.pools import Pool, affordable, open_pool
+from fairlane.study.tasks.progress import TaskProgress
+from fairlane.study.tasks.store import Store
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,13 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
-from fairlane.errors import Problem, ScenarioError
+from fairlane.core.errors import Problem, ScenarioError
 from fairlane.inputs.code import Code, may_run
 from fairlane.inputs.document import KeyPath, undotted
 from fairlane.inputs.problems import Problems
 from fairlane.inputs.registry import import_file
-from fairlane.scenario import Scenario
-from fairlane.tasks.task import Stopwatch
+from fairlane.model.scenario import Scenario
+from fairlane.study.tasks.task import Stopwatch
 
 IDENTITIES = frozenset(("name", "topology", "path", "policy", "strategy"))
 """A table with one of these keys replaces the whole table; other tables change single keys."""

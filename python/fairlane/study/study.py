@@ -10,17 +10,17 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from fairlane.errors import Problem, ScenarioError
+from fairlane.core.errors import Problem, ScenarioError
+from fairlane.core.wording import html_table, plural
 from fairlane.inputs.code import check_permission
 from fairlane.inputs.document import Document, KeyPath, current_document, dotted, override, undotted
 from fairlane.inputs.problems import Problems
-from fairlane.scenario import Scenario
+from fairlane.model.scenario import Scenario
 from fairlane.study.design import combinations
 from fairlane.study.repetition import Repeat, Repetition
 from fairlane.study.replicates import key_of
 from fairlane.study.setting import Change, Method, Point, changes, steps_of
 from fairlane.study.table import Case, StudyTable
-from fairlane.wording import html_table, plural
 
 
 class Study:

@@ -6,17 +6,17 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, SerializeAsAny, field_validator, model_validator
 
-from fairlane.errors import Problem
+from fairlane.core.errors import Problem
+from fairlane.core.seeds import LARGEST_SEED
 from fairlane.inputs.document import KeyPath, dotted
 from fairlane.inputs.problems import Problems, validated
 from fairlane.inputs.table import Table
-from fairlane.scenario.models import Placement
-from fairlane.seeds import LARGEST_SEED
+from fairlane.model.scenario.models import Placement
 from fairlane.study.conditions import collisions, queried
 from fairlane.study.repetition import Placements, Repeat, Repeats, Repetition, Seeds, SeedsByPlacement
 from fairlane.study.setting import Change, Setting, changes, misplaced, steps_of
+from fairlane.study.tasks.cluster import Cluster
 from fairlane.study.treatments import Treatment, read_treatment
-from fairlane.tasks.cluster import Cluster
 
 RESERVED = ("default", "isolated")
 """Names of runs that every study has."""

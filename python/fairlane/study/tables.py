@@ -7,17 +7,17 @@ from typing import Any
 
 import polars as pl
 
-from fairlane.errors import Problem, ScenarioError
+from fairlane.core.errors import Problem, ScenarioError
+from fairlane.core.statistics import Estimate, ratio_change
 from fairlane.results.derive import change, interval
 from fairlane.results.milestones import Common, common, enough
 from fairlane.results.schemas import STUDY, types
-from fairlane.statistics import Estimate, ratio_change
 from fairlane.study.cells import DEFAULT, ISOLATED, Cell, CellRun, ComparedCell
 from fairlane.study.replicates import key_of
 from fairlane.study.setting import Point
+from fairlane.study.tasks.executor import Executor
+from fairlane.study.tasks.task import Answer, Task, digest_of
 from fairlane.study.treatments import Progress
-from fairlane.tasks.executor import Executor
-from fairlane.tasks.task import Answer, Task, digest_of
 
 Row = dict[str, Any]
 

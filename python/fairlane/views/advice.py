@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from fairlane.advice.alternatives import Advice
-from fairlane.advice.features import MIN_MARKS
+from fairlane.core.wording import percent, plural, seconds, significant
+from fairlane.learn.advice.alternatives import Advice
+from fairlane.learn.advice.features import MIN_MARKS
 from fairlane.views.charts import Axis, Layer, chart, described, drawing, hollow, whiskers
 from fairlane.views.model import Chart, View
 from fairlane.views.rows import Rows
 from fairlane.views.tables import Column, Row, Table, change, columns
-from fairlane.wording import percent, plural, seconds, significant
 
 MOST_DRAWN = 10
 """Alternatives in the chart: the best ones, and the worst."""

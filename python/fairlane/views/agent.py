@@ -5,10 +5,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from fairlane.cluster.agent.decision import change_in_words
+from fairlane.core.wording import plural
 from fairlane.inputs.hosts import shortened
 from fairlane.views.model import View
 from fairlane.views.tables import EMPTY, Column, Row, Table, columns
-from fairlane.wording import plural
 
 if TYPE_CHECKING:
     from fairlane.cluster.agent.journal import Entry, Status

@@ -11,11 +11,11 @@ from typing import Any
 
 import altair
 
+from fairlane.core.wording import listed, significant
 from fairlane.results.reproduction import Number
 from fairlane.views.charts import Layer, chart, chosen_key, highlighted, layers, linked, with_tooltip
 from fairlane.views.model import Chart
 from fairlane.views.tables import Column, Row, columns, naming
-from fairlane.wording import listed, significant
 
 LOWER, UPPER = 0.0, 1.0
 """Places of a band's edges."""

@@ -7,13 +7,13 @@ from typing import Any
 import altair
 import polars as pl
 
+from fairlane.core.statistics import COVERAGE
 from fairlane.core.tables import PS
-from fairlane.statistics import COVERAGE
+from fairlane.core.wording import listed, percent, plural, seconds, shortened, significant, some
 from fairlane.study.shipped.cables.results import Cables
 from fairlane.views.charts import Axis, Layer, chart, colour, ends_of, layers, rule, whiskers, with_tooltip
 from fairlane.views.model import Chart, View, lines_of, provenance_of, remarks_of, scenario_of, title_of, together
 from fairlane.views.tables import Bad, Column, Row, Table, fixed, naming, with_ratio
-from fairlane.wording import listed, percent, plural, seconds, shortened, significant, some
 
 MOST = 10
 """Parts that have a line in the chart."""

@@ -14,9 +14,9 @@ import altair
 import polars as pl
 from altair import Undefined
 
+from fairlane.core.wording import duration_unit, time_unit
 from fairlane.views.style import LIGHT, is_wide, steps
 from fairlane.views.tables import INTERVAL, Column, Row
-from fairlane.wording import duration_unit, time_unit
 
 MARGIN = 0.04
 """Margin of an axis beyond its values, as a share of its length."""

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from fairlane.comparison import LATENCY, Comparison, summary
+from fairlane.core.wording import listed, plural, seconds, with_half_width
+from fairlane.study.comparison import LATENCY, Comparison, summary
 from fairlane.views.model import View
 from fairlane.views.tables import Bad, Column, Estimated, Faint, Good, Row, Table, change, columns
-from fairlane.wording import listed, plural, seconds, with_half_width
 
 _MOST_KEYS = 8
 """Of scenarios, that are listed where they differ."""

@@ -5,14 +5,14 @@ from typing import Any
 
 import altair
 
-from fairlane.controller import JobWork, Outcome, Work
+from fairlane.core.statistics import Estimate, ratio_change
+from fairlane.core.wording import percent, plural
 from fairlane.results.derive import interval
 from fairlane.results.milestones import common
-from fairlane.statistics import Estimate, ratio_change
+from fairlane.sim.controller import JobWork, Outcome, Work
 from fairlane.views.charts import Axis, Layer, colour, course, drawing, rule
 from fairlane.views.model import Chart, View
 from fairlane.views.tables import Column, Row, Table, change, columns, with_change
-from fairlane.wording import percent, plural
 
 _PERIOD = [Column("period", "period", str), Column("state", "state", left=True), Column("adopted", "adopted")]
 _MEANS = columns(change, mean="mean", worst="worst", best="best")

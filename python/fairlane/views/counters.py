@@ -5,10 +5,10 @@ from dataclasses import asdict
 from typing import Any
 
 from fairlane.cluster.counters.shared import HotLink
-from fairlane.fabric.congestion import Root
+from fairlane.core.wording import bit_rate, data_size, listed, percent, plural
+from fairlane.model.fabric.congestion import Root
 from fairlane.views.model import View
 from fairlane.views.tables import Column, Row, Table, fixed
-from fairlane.wording import bit_rate, data_size, listed, percent, plural
 
 UNSATURATED = "No link is saturated, and no stalled port leads to a busy one."
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import polars as pl
 
-from fairlane.fabric.compare import Comparison
-from fairlane.fabric.survey import Survey
-from fairlane.fabric.view import Coverage, FabricDescription, share_text
-from fairlane.units import BANDWIDTH, DURATION
+from fairlane.core.units import BANDWIDTH, DURATION
+from fairlane.core.wording import plural, significant, some
+from fairlane.model.fabric.compare import Comparison
+from fairlane.model.fabric.survey import Survey
+from fairlane.model.fabric.view import Coverage, FabricDescription, share_text
 from fairlane.views.model import View
 from fairlane.views.tables import Column, Row, Table, columns, terms
-from fairlane.wording import plural, significant, some
 
 MOST_PAIRS = 8
 """Pairs of groups that a terminal lists, those with most differences."""

@@ -6,13 +6,13 @@ from typing import Any
 import altair
 import polars as pl
 
+from fairlane.core.statistics import COVERAGE, spread
 from fairlane.core.tables import PS
-from fairlane.statistics import COVERAGE, spread
+from fairlane.core.wording import amount, number, plural, ratio, seconds, some
 from fairlane.study.shipped.gpcnet.results import MEASURES, TESTS, Gpcnet
 from fairlane.views.charts import Axis, Layer, colour, ends_of, hollow, layers, rule, whiskers, with_tooltip
 from fairlane.views.model import Chart, View, lines_of, provenance_of, remarks_of, scenario_of, title_of, together
 from fairlane.views.tables import Column, Estimated, Row, Table, interval_of, naming
-from fairlane.wording import amount, number, plural, ratio, seconds, some
 
 _TABLES = {
     "isolated": "Isolated Network Tests",

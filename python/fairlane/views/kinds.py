@@ -12,7 +12,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
-from fairlane.errors import Problem, ResultsError, ScenarioError, writing
+from fairlane.core.errors import Problem, ResultsError, ScenarioError, writing
 from fairlane.inputs.files import replacing
 from fairlane.results.base import Results
 from fairlane.results.reproduction import ReproductionResults, RobustnessResults

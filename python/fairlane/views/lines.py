@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from fairlane.core.wording import listed, percent, plural, seconds, wall_time
 from fairlane.inputs.hosts import shortened
+from fairlane.model.scenario import Resolved, Scenario
 from fairlane.results.run import Run
-from fairlane.scenario import Resolved, Scenario
 from fairlane.views.fabric import lanes_text, routes_text
 from fairlane.views.tables import Column, Faint, Table
-from fairlane.wording import listed, percent, plural, seconds, wall_time
 
 if TYPE_CHECKING:
     from fairlane.study.running import Cost

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairlane.analysis.result import Analysis
 from fairlane.core.display import register
-from fairlane.fabric.view import Fabric
+from fairlane.model.fabric.view import Fabric
 from fairlane.results.base import Results
+from fairlane.sim.analysis.result import Analysis
 from fairlane.views import analysis, kinds
 from fairlane.views.page import notebook
 

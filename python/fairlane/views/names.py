@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from fairlane.core.units import BANDWIDTH, DURATION, SIZE, Kind
 from fairlane.inputs.parameters import Entry, editor_schema
-from fairlane.units import BANDWIDTH, DURATION, SIZE, Kind
 
 Schema = Mapping[str, Any]
 

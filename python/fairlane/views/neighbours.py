@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
-from fairlane.advice.sharing import Estimate, Neighbours
+from fairlane.core.wording import plural, significant
 from fairlane.inputs.hosts import shortened
+from fairlane.learn.advice.sharing import Estimate, Neighbours
 from fairlane.views.model import View
 from fairlane.views.tables import Column, Table, fixed
-from fairlane.wording import plural, significant
 
 _ROUNDED = 0.005  # of a slowdown or of a waiting time: smaller harm is none in two decimals
 _TWO = fixed(2)

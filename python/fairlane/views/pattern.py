@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from fairlane.pattern import BULK, Pattern, Traffic
+from fairlane.core.wording import data_size, percent, plural, seconds, significant
+from fairlane.model.pattern import BULK, Pattern, Traffic
+from fairlane.model.workload.recorded import unsupported_lines
 from fairlane.views.charts import Axis, Layer, chart, colour, described, drawing, layers, legend_of
 from fairlane.views.heat import Heat
 from fairlane.views.model import Chart, View
 from fairlane.views.tables import Column, Row, Table, terms
-from fairlane.wording import data_size, percent, plural, seconds, significant
-from fairlane.workload.recorded import unsupported_lines
 
 _CALL_KINDS = ("communicators", "windows", "requests", "collectives", "one-sided operations", "calls", "regions")
 

@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 from altair import Undefined
 
-from fairlane.fabric.levels import subtrees
-from fairlane.fabric.view import Fabric
+from fairlane.core.wording import percent, plural, shortened
+from fairlane.model.fabric.levels import subtrees
+from fairlane.model.fabric.view import Fabric
 from fairlane.views.charts import PANEL, Layer, chart, described, drawing, legend_of
 from fairlane.views.model import Chart, View
 from fairlane.views.tables import Column, Row, Table, columns, fixed
-from fairlane.wording import percent, plural, shortened
 
 MOST_NAMED = 24
 """Jobs that the legend names."""

@@ -8,13 +8,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from fairlane.advice.model import RunTimeModel
+from fairlane.core.wording import plural, significant
+from fairlane.learn.advice.model import RunTimeModel
 from fairlane.learn.predict.model import Predictor
 from fairlane.learn.predict.validation import Comparison
 from fairlane.views.charts import Axis, Layer, colour, course, layers
 from fairlane.views.model import Chart, View
 from fairlane.views.tables import Column, Row, Table, columns, fixed
-from fairlane.wording import plural, significant
 
 Models = Mapping[str, Mapping[str, object]]
 """For the name of each line the values of the columns that say which model it is."""

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from fairlane.cluster.opensm.check import Checked, Compared
 from fairlane.cluster.opensm.export import Exported
-from fairlane.stacks import Spelled
+from fairlane.core.wording import plural, seconds
+from fairlane.model.stacks import Spelled
 from fairlane.views.model import View
 from fairlane.views.tables import Column, Table, columns
-from fairlane.wording import plural, seconds
 
 _MOST = 40
 """Differences that a terminal shows."""

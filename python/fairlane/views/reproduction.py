@@ -8,13 +8,13 @@ from typing import Any
 
 import polars as pl
 
+from fairlane.core.wording import listed, percent, plural, seconds, significant, some
 from fairlane.results.reproduction import ClauseResult, FigureData, Number, ReproductionResults
 from fairlane.views import robustness
 from fairlane.views.bands import band_chart
 from fairlane.views.model import Chart, View, lines_of, remarks_of
 from fairlane.views.tables import Bad, Column, Row, Table, naming
 from fairlane.views.vegalite import completed, fields_of, has_boxes
-from fairlane.wording import listed, percent, plural, seconds, significant, some
 
 ORDER = ("holds", "holds under stated conditions", "contradicted", "undecided", "calibrated", "scaled", "not run")
 """Verdicts in the order in which they are counted."""

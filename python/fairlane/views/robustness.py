@@ -14,8 +14,9 @@ import polars as pl
 from altair import ExprRef
 from pydantic_core import to_json
 
+from fairlane.core.statistics import COVERAGE
+from fairlane.core.wording import listed, number, percent, plural, significant
 from fairlane.results.reproduction import CALIBRATED, DEPENDS, MAP_VERDICTS, RARE, RobustnessResults
-from fairlane.statistics import COVERAGE
 from fairlane.views.charts import (
     NUMBERS,
     Axis,
@@ -40,7 +41,6 @@ from fairlane.views.model import Chart, View, lines_of, remarks_of
 from fairlane.views.rows import Rows
 from fairlane.views.style import is_wide
 from fairlane.views.tables import Column, Row, Table, columns, naming
-from fairlane.wording import listed, number, percent, plural, significant
 
 CLAUSE = ("a clause", "holds", "the clause's margin")
 """Meaning of a row, of its value at a point, and of the index."""

@@ -6,9 +6,10 @@ import altair
 import polars as pl
 from altair import Undefined
 
+from fairlane.core.statistics import COVERAGE, FEWEST
 from fairlane.core.tables import PS
+from fairlane.core.wording import percent, plural, seconds, significant
 from fairlane.results.latency import BUCKET_WIDTH
-from fairlane.statistics import COVERAGE, FEWEST
 from fairlane.study.shipped.saturation.results import ACCEPTED_IN_FULL, FEW, Saturation
 from fairlane.views.charts import (
     Axis,
@@ -26,7 +27,6 @@ from fairlane.views.charts import (
 )
 from fairlane.views.model import Chart, View, lines_of, provenance_of, remarks_of, scenario_of, title_of, together
 from fairlane.views.tables import Column, Table, fixed, naming, with_interval
-from fairlane.wording import percent, plural, seconds, significant
 
 _NAMES = {"mean": "mean", "p50": "50%", "p99": "99%", "p999": "99.9%"}
 _DRAWN = {

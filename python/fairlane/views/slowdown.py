@@ -5,11 +5,11 @@ from typing import Any
 
 import polars as pl
 
+from fairlane.core.wording import percent, plural, significant
 from fairlane.learn.scheduler.compare import pattern_aware_findings
 from fairlane.learn.scheduler.slowdown.model import SlowdownModel
 from fairlane.views.model import View
 from fairlane.views.tables import Column, Row, Table, change, columns, fixed
-from fairlane.wording import percent, plural, significant
 
 ERRORS = [
     *columns(percent, mean_error="mean\nerror", p90_error="90th\npercentile"),

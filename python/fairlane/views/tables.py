@@ -1,13 +1,13 @@
 """Tables as data: columns with headings, formats and intervals, and rows. Writers turn them into text or HTML.
 
-Formats of numbers are those of ``fairlane.wording``.
+Formats of numbers are those of ``fairlane.core.wording``.
 """
 
 from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from fairlane.wording import amount, percent, ratio, seconds, significant, with_half_width
+from fairlane.core.wording import amount, percent, ratio, seconds, significant, with_half_width
 
 if TYPE_CHECKING:
     import polars as pl
@@ -79,7 +79,7 @@ def with_interval(key: str, form: Callable[[float], str], *, resolution: float =
     """
 
     def written(row: Row) -> str:
-        from fairlane.statistics import SPREAD
+        from fairlane.core.statistics import SPREAD
 
         value, low, high, median, least, greatest = (row.get(f"{key}{end}") for end in ("", "_low", "_high", *SPREAD))
         spread = None if median is None or least is None or greatest is None else (median, least, greatest)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pydantic import Field
 from typing_extensions import override
 
-from fairlane.placement import FabricView, PlacementPolicy, Request
+from fairlane.model.placement import FabricView, PlacementPolicy, Request
 
 
 class Headroom(PlacementPolicy):

@@ -3,7 +3,7 @@
 from pydantic import Field
 from typing_extensions import override
 
-from fairlane.controller import Controller, JobWork, Settings, Work
+from fairlane.sim.controller import Controller, JobWork, Settings, Work
 
 
 class LongestWait(Controller):

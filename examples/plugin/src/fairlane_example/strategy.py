@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from fairlane.qos import Expansion, JobShare
+from fairlane.model.qos import Expansion, JobShare
 
 
 def small_first(jobs: Sequence[JobShare], /) -> Expansion:

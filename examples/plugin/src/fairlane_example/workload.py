@@ -2,7 +2,7 @@
 
 from typing_extensions import override
 
-from fairlane.workload import Rank, Workload
+from fairlane.model.workload import Rank, Workload
 
 
 class Butterfly(Workload):

@@ -17,10 +17,10 @@ from fairlane.cluster.agent.journal import Journal
 from fairlane.cluster.agent.system import BackendError
 from fairlane.cluster.agent.twin import Twin, TwinJob
 from fairlane.cluster.agent.watch import Plan, Watch
+from fairlane.core.errors import FairlaneError
 from fairlane.core.tables import PS
-from fairlane.errors import FairlaneError
+from fairlane.core.wording import plural
 from fairlane.inputs.hosts import SlurmJob
-from fairlane.wording import plural
 
 _TICK_S = 0.5  # the longest wait for an event, s
 

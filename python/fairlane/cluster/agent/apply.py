@@ -19,14 +19,14 @@ from pydantic import Field, PrivateAttr, model_validator
 from fairlane.cluster.agent.backends import BackendField, Surroundings
 from fairlane.cluster.agent.jobs import Setting, Settings, levels_of, ordered
 from fairlane.cluster.agent.system import AgentError, BackendError, FilePath
-from fairlane.errors import Problem, ScenarioError, nearest
+from fairlane.core.errors import Problem, ScenarioError, nearest
+from fairlane.core.units import Duration
+from fairlane.core.wording import plural
 from fairlane.inputs.files import read_text, replacing
 from fairlane.inputs.hosts import expand, members
 from fairlane.inputs.problems import Problems
 from fairlane.inputs.table import Table
-from fairlane.scenario.levels import Level
-from fairlane.units import Duration
-from fairlane.wording import plural
+from fairlane.model.scenario.levels import Level
 
 FILE = "apply.toml"
 """The configuration, in the folder that ``qos export`` writes."""

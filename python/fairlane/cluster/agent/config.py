@@ -12,25 +12,25 @@ from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 from fairlane.cluster.agent.backends import BackendField, DryRun
 from fairlane.cluster.agent.progress import SSH
 from fairlane.cluster.agent.system import FilePath
-from fairlane.controller import CONTROLLERS
-from fairlane.controller.base import Controller
-from fairlane.errors import Problem, ScenarioError
-from fairlane.fabric.table import FabricTable
-from fairlane.fabric.wiring import Wiring
+from fairlane.core.errors import Problem, ScenarioError
+from fairlane.core.seeds import LARGEST_SEED
+from fairlane.core.units import Duration, Size, Written
 from fairlane.inputs.document import Document, current_document, override
 from fairlane.inputs.files import write_text
 from fairlane.inputs.hosts import SlurmJob, members, slurm_names
 from fairlane.inputs.problems import Problems
 from fairlane.inputs.table import Table
-from fairlane.scenario import Scenario
-from fairlane.scenario.levels import MAX_LEVELS, Level
-from fairlane.scenario.models import MOST_RANKS, Mpi, Qos
-from fairlane.scenario.network import Network
-from fairlane.scenario.starter import STARTER, Choice, fabric_table
-from fairlane.seeds import LARGEST_SEED
-from fairlane.units import Duration, Size, Written
-from fairlane.workload import WorkloadField
-from fairlane.workload.trace import Trace
+from fairlane.model.fabric.table import FabricTable
+from fairlane.model.fabric.wiring import Wiring
+from fairlane.model.scenario import Scenario
+from fairlane.model.scenario.levels import MAX_LEVELS, Level
+from fairlane.model.scenario.models import MOST_RANKS, Mpi, Qos
+from fairlane.model.scenario.network import Network
+from fairlane.model.scenario.starter import STARTER, Choice, fabric_table
+from fairlane.model.workload import WorkloadField
+from fairlane.model.workload.trace import Trace
+from fairlane.sim.controller import CONTROLLERS
+from fairlane.sim.controller.base import Controller
 
 MS, SECOND = 10**9, 10**12  # in picoseconds
 

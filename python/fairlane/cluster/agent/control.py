@@ -22,10 +22,10 @@ from fairlane.cluster.agent.processes import Unit, units_of
 from fairlane.cluster.agent.progress import Progress, Snapshot, read
 from fairlane.cluster.agent.system import AgentError, BackendError
 from fairlane.cluster.agent.watch import Plan, Watch
-from fairlane.controller.base import JobWork, Positions, Steering, Work, problems_of
-from fairlane.controller.base import Settings as Chosen
+from fairlane.core.errors import Problem, ScenarioError
 from fairlane.core.tables import PS
-from fairlane.errors import Problem, ScenarioError
+from fairlane.sim.controller.base import JobWork, Positions, Steering, Work, problems_of
+from fairlane.sim.controller.base import Settings as Chosen
 
 _MOST_AT_ONCE = 32  # hosts that are read at a time
 

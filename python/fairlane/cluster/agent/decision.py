@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fairlane.statistics import Estimate, beyond_noise
-from fairlane.wording import percent, plural, with_half_width
+from fairlane.core.statistics import Estimate, beyond_noise
+from fairlane.core.wording import percent, plural, with_half_width
 
 if TYPE_CHECKING:
     from fairlane.cluster.agent.config import PolicyTable

@@ -12,11 +12,11 @@ from queue import SimpleQueue
 from typing import Any, Literal, Self
 
 from fairlane.cluster.agent.system import AgentError, LocalServer, ask, call
-from fairlane.errors import Problem, ScenarioError
+from fairlane.core.errors import Problem, ScenarioError
+from fairlane.core.signals import HANG_S
 from fairlane.inputs.files import NestingError, parse_json
 from fairlane.inputs.hosts import SlurmJob, expand, printable
 from fairlane.inputs.slurm_jobs import jobs_of_json
-from fairlane.signals import HANG_S
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,9 @@ from typing import Any, Self
 
 from fairlane.cluster.agent.jobs import Setting, Settings, ordered
 from fairlane.cluster.agent.system import AgentError
+from fairlane.core.statistics import Estimate
 from fairlane.inputs.files import is_taken, take
 from fairlane.inputs.hosts import SlurmJob
-from fairlane.statistics import Estimate
 
 VERSION = 1
 """Of the tables; a journal of another version is refused."""

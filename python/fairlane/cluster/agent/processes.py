@@ -8,8 +8,8 @@ from itertools import groupby
 from fairlane.cluster.agent.backends import Backend
 from fairlane.cluster.agent.config import AgentConfig
 from fairlane.cluster.agent.progress import Progress
-from fairlane.errors import Problem, ScenarioError
-from fairlane.fabric.view import Fabric
+from fairlane.core.errors import Problem, ScenarioError
+from fairlane.model.fabric.view import Fabric
 
 
 class Hosts:

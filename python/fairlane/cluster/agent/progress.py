@@ -17,8 +17,8 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from fairlane.cluster.agent.system import AgentError, LocalServer, ask, call
+from fairlane.core.signals import HANG_S
 from fairlane.progress import layout
-from fairlane.signals import HANG_S
 
 Key = tuple[str, int]
 """A job and a rank of it."""

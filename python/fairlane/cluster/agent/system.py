@@ -17,9 +17,9 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator
 
-from fairlane.errors import FairlaneError, Problem, ScenarioError
+from fairlane.core.errors import FairlaneError, Problem, ScenarioError
+from fairlane.core.signals import HANG_S
 from fairlane.inputs.document import Document, current_document
-from fairlane.signals import HANG_S
 
 
 def _in_folder(path: Path) -> Path:

@@ -29,15 +29,15 @@ from fairlane.cluster.agent.decision import Candidate, Prediction
 from fairlane.cluster.agent.jobs import Settings
 from fairlane.cluster.agent.processes import Hosts
 from fairlane.cluster.agent.system import AgentError
+from fairlane.core.errors import FairlaneError, Problem, ScenarioError
+from fairlane.core.seeds import LARGEST_SEED, Purpose, stream
+from fairlane.core.statistics import Estimate, independent
 from fairlane.core.tables import Work
-from fairlane.errors import FairlaneError, Problem, ScenarioError
+from fairlane.core.wording import plural
 from fairlane.inputs.hosts import SlurmJob
+from fairlane.model.scenario import Scenario
 from fairlane.results.milestones import Milestones, milestones
-from fairlane.scenario import Scenario
-from fairlane.seeds import LARGEST_SEED, Purpose, stream
-from fairlane.simulation import Simulation
-from fairlane.statistics import Estimate, independent
-from fairlane.wording import plural
+from fairlane.sim.simulation import Simulation
 
 _SEEDS = 2**32  # between the seeds of two replicates: workloads derive seeds from theirs
 

@@ -21,8 +21,8 @@ from fairlane.cluster.agent.jobs import NEUTRAL, Event, Setting, Settings, level
 from fairlane.cluster.agent.journal import Entry, Journal
 from fairlane.cluster.agent.processes import Hosts
 from fairlane.cluster.agent.system import AgentError, BackendError
+from fairlane.core.errors import FairlaneError, Problem, ScenarioError
 from fairlane.core.tables import PS
-from fairlane.errors import FairlaneError, Problem, ScenarioError
 from fairlane.inputs.hosts import SlurmJob
 
 

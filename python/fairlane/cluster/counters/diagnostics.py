@@ -12,10 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from fairlane.cluster.counters.base import COUNTERS, PortCounters, Reading
-from fairlane.errors import Problem, ScenarioError
+from fairlane.core.errors import Problem, ScenarioError
+from fairlane.core.units import whole_number
 from fairlane.inputs.csv_rows import Skipped, added_by_paste
 from fairlane.inputs.files import lines_of
-from fairlane.units import whole_number
 
 _HEADING = re.compile(
     r"# Port (?:extended )?counters: (?:Lid (\d{1,9})|DR path \S+|.*?) port (\d{1,9})\b.*", re.IGNORECASE | re.ASCII

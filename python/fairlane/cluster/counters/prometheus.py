@@ -15,7 +15,7 @@ from pathlib import Path
 
 from fairlane.cluster.counters.base import COUNTERS, DATA, WORD, PortCounters, Reading, adapter_numbers
 from fairlane.cluster.counters.simulated import Snapshot
-from fairlane.errors import Problem, ScenarioError
+from fairlane.core.errors import Problem, ScenarioError
 from fairlane.inputs.files import content_lines
 
 OF_HOSTS: Mapping[str, str] = {

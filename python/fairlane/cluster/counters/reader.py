@@ -11,11 +11,11 @@ from fairlane.cluster.counters.base import COUNTERS, PortCounters, Reading
 from fairlane.cluster.counters.diagnostics import is_ibqueryerrors, is_perfquery, read_ibqueryerrors, read_perfquery
 from fairlane.cluster.counters.prometheus import is_prometheus, read_prometheus
 from fairlane.cluster.counters.sysfs import is_sysfs, read_sysfs
-from fairlane.errors import Problem, ScenarioError, nearest
-from fairlane.fabric.identities import nodes_of, places
-from fairlane.fabric.nodes import Node, Port
-from fairlane.fabric.wiring import Wiring
+from fairlane.core.errors import Problem, ScenarioError, nearest
 from fairlane.inputs.files import MOST_STORED, read_bytes, reading
+from fairlane.model.fabric.identities import nodes_of, places
+from fairlane.model.fabric.nodes import Node, Port
+from fairlane.model.fabric.wiring import Wiring
 
 _IDENTITY = "a host in front (HOST: PATH:VALUE, or the label instance), or the files lid or node_guid of sysfs"
 

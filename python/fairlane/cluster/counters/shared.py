@@ -7,13 +7,13 @@ from typing import Any
 
 from fairlane.cluster.counters.base import WORD
 from fairlane.cluster.counters.reader import Located
-from fairlane.errors import ScenarioError
-from fairlane.fabric.congestion import Port, Root, trees, usual_bandwidth
-from fairlane.fabric.graph import ANY_RAILS, Rails
-from fairlane.fabric.view import Fabric
-from fairlane.fabric.wiring import Wiring
+from fairlane.core.errors import ScenarioError
 from fairlane.inputs.slurm_jobs import read_job_list
-from fairlane.scenario import Scenario
+from fairlane.model.fabric.congestion import Port, Root, trees, usual_bandwidth
+from fairlane.model.fabric.graph import ANY_RAILS, Rails
+from fairlane.model.fabric.view import Fabric
+from fairlane.model.fabric.wiring import Wiring
+from fairlane.model.scenario import Scenario
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from typing import Any
 import polars as pl
 
 from fairlane.cluster.counters.base import COUNTERS, TICK_WORDS, WORD, PortCounters
-from fairlane.fabric.identities import nodes_of, places
-from fairlane.fabric.nodes import Node, Port
-from fairlane.fabric.wiring import Cable, Wiring, by_ports
+from fairlane.model.fabric.identities import nodes_of, places
+from fairlane.model.fabric.nodes import Node, Port
+from fairlane.model.fabric.wiring import Cable, Wiring, by_ports
 from fairlane.results.run import Run
 
 _Places = dict[tuple[str, int], tuple[Node, Port]]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fairlane.cluster.counters.base import PortCounters, Reading, adapter_numbers
-from fairlane.errors import Problem, ScenarioError
+from fairlane.core.errors import Problem, ScenarioError
 from fairlane.inputs.csv_rows import Skipped, added_by_paste
 from fairlane.inputs.files import lines_of
 

@@ -24,7 +24,7 @@ from fairlane.cluster.opensm.settings import (
     shares_of_tables,
     shown,
 )
-from fairlane.errors import Problem, ScenarioError
+from fairlane.core.errors import Problem, ScenarioError
 
 _USUAL = 8  # entries that the tables of ports often have room for, as those of ibsim
 

@@ -26,13 +26,13 @@ from fairlane.cluster.opensm.settings import (
     shown,
     write_shares,
 )
-from fairlane.errors import Problem, ScenarioError
-from fairlane.fabric.view import Fabric
-from fairlane.fabric.wiring import Wiring
+from fairlane.core.errors import Problem, ScenarioError
+from fairlane.core.wording import plural
 from fairlane.inputs.hosts import shortened, slurm_names
-from fairlane.scenario import Resolved
-from fairlane.scenario.network import Network
-from fairlane.wording import plural
+from fairlane.model.fabric.view import Fabric
+from fairlane.model.fabric.wiring import Wiring
+from fairlane.model.scenario import Resolved
+from fairlane.model.scenario.network import Network
 
 PACKET = Network().mtu + Network().header
 """Wire size of a full packet of a scenario that sets neither, bytes."""

@@ -11,9 +11,9 @@ by account, QOS and partition, which the cluster grants. A job's name does not c
 import re
 from collections.abc import Collection, Mapping, Sequence
 
-from fairlane.errors import Problem, ScenarioError
-from fairlane.scenario import Resolved
-from fairlane.scenario.resolved import ResolvedJob
+from fairlane.core.errors import Problem, ScenarioError
+from fairlane.model.scenario import Resolved
+from fairlane.model.scenario.resolved import ResolvedJob
 
 VARIABLES = ("UCX_IB_SL", "NCCL_IB_SL", "MV2_DEFAULT_SERVICE_LEVEL", "OMPI_MCA_btl_openib_ib_service_level")
 """Environment variables that take a service level."""

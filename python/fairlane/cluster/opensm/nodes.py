@@ -11,15 +11,15 @@ import tomlkit
 
 from fairlane.cluster.opensm.policy import Group, Policy, can_name_port
 from fairlane.cluster.opensm.settings import Settings
-from fairlane.errors import Problem, ScenarioError, nearest
-from fairlane.fabric.export import FORMATS, wiring_of
-from fairlane.fabric.export.infiniband import write_lfts
-from fairlane.fabric.forwarding import tables_of
-from fairlane.fabric.identities import endpoints_of
-from fairlane.fabric.view import Fabric
-from fairlane.fabric.wiring import Wiring
+from fairlane.core.errors import Problem, ScenarioError, nearest
+from fairlane.core.wording import plural
 from fairlane.inputs.hosts import compress, slurm_names
-from fairlane.wording import plural
+from fairlane.model.fabric.export import FORMATS, wiring_of
+from fairlane.model.fabric.export.infiniband import write_lfts
+from fairlane.model.fabric.forwarding import tables_of
+from fairlane.model.fabric.identities import endpoints_of
+from fairlane.model.fabric.view import Fabric
+from fairlane.model.fabric.wiring import Wiring
 
 
 def names_of(fabric: Fabric, host: int) -> tuple[str, ...]:

@@ -25,9 +25,9 @@ from fairlane.cluster.opensm.settings import (
     Settings,
     Table,
 )
-from fairlane.errors import Problem, ScenarioError, nearest
+from fairlane.core.errors import Problem, ScenarioError, nearest
+from fairlane.core.units import whole_number
 from fairlane.inputs.files import content_lines, read_text, reading
-from fairlane.units import whole_number
 
 KEYS = ("max_vls", "high_limit", "vlarb_high", "vlarb_low", "sl2vl")
 """The options, without the prefix ``qos_`` and the type of port."""

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fairlane.cluster.opensm.settings import LEVELS
-from fairlane.errors import Problem, ScenarioError
+from fairlane.core.errors import Problem, ScenarioError
+from fairlane.core.units import whole_number
 from fairlane.inputs.files import lines_of, read_text, reading
 from fairlane.inputs.hosts import shortened
-from fairlane.units import whole_number
 
 SECTIONS = {"port-groups": "port-group", "qos-levels": "qos-level", "qos-match-rules": "qos-match-rule"}
 """The sections and what they consist of."""

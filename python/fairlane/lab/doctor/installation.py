@@ -19,10 +19,10 @@ from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 
+from fairlane.core.errors import EXTRAS
 from fairlane.core.extension import provenance
-from fairlane.errors import EXTRAS
-from fairlane.signals import HANG_S
-from fairlane.wording import listed, wall_time
+from fairlane.core.signals import HANG_S
+from fairlane.core.wording import listed, wall_time
 
 
 class Status(StrEnum):
@@ -292,8 +292,8 @@ def build_info() -> str:
 
 def simulate() -> str:
     """Digest, packet-hops and wall time of the simulation, as JSON."""
-    from fairlane.scenario import Scenario
-    from fairlane.simulation import Simulation
+    from fairlane.model.scenario import Scenario
+    from fairlane.sim.simulation import Simulation
 
     with as_file(files("fairlane.lab.doctor") / "scenario.toml") as file:
         scenario = Scenario.load(file).resolve()

@@ -12,14 +12,14 @@ from subprocess import DEVNULL, PIPE, STDOUT
 
 from fairlane.cluster.agent.system import call
 from fairlane.cluster.opensm.check import simulated as subnet
-from fairlane.errors import FairlaneError, ResultsError
+from fairlane.core.errors import FairlaneError, ResultsError
+from fairlane.core.wording import data_size, plural
 from fairlane.lab.doctor.installation import Check, Status
 from fairlane.lab.testbed import machine as testbed
+from fairlane.model.scenario.estimate import free_cores, machine_cores, machine_memory
+from fairlane.model.workload.trace import otf2_library
 from fairlane.results.manifest import Examined, examine
 from fairlane.results.run import load_run
-from fairlane.scenario.estimate import free_cores, machine_cores, machine_memory
-from fairlane.wording import data_size, plural
-from fairlane.workload.trace import otf2_library
 
 LITTLE_MEMORY = 1 << 30
 """Bytes of memory with which large fabrics and figures of studies are not possible."""

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
+from fairlane.core.wording import plural
 from fairlane.lab.doctor import Section, Status
 from fairlane.views.model import View
 from fairlane.views.tables import Column, Row, Table
-from fairlane.wording import plural
 
 
 def view(sections: Sequence[Section]) -> View:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairlane.errors import Problem, ScenarioError, require
+from fairlane.core.errors import Problem, ScenarioError, require
 from fairlane.lab.serve.access import Access
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from fairlane.errors import FairlaneError
+from fairlane.core.errors import FairlaneError
 from fairlane.inputs.files import parse_json, read_bytes
 from fairlane.results.live import Found, live_folder, read_live, stored_name
 from fairlane.results.manifest import MANIFEST
-from fairlane.tasks.store import ANSWERS, FAILED, SPEC
+from fairlane.study.tasks.store import ANSWERS, FAILED, SPEC
 
 DEEPEST = 8
 """Folders within each other that are looked into."""

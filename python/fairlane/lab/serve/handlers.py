@@ -11,7 +11,7 @@ from pydantic_core import to_json
 from tornado.web import HTTPError, RequestHandler
 from typing_extensions import override
 
-from fairlane.errors import FairlaneError, ResultsError
+from fairlane.core.errors import FairlaneError, ResultsError
 from fairlane.lab.serve import pages
 from fairlane.lab.serve.access import HEADER, Access, is_local, policy
 from fairlane.lab.serve.folders import KINDS, Entry, Folders, OutsideError, within

@@ -1,4 +1,4 @@
-"""Pages of results, made by ``fairlane.report`` on demand and kept while the server runs, and the server's own.
+"""Pages of results, made by ``fairlane.views.report`` on demand and kept while the server runs, and the server's own.
 
 A page is kept by the digest of what it was made from, so results that are replaced get a new one.
 """
@@ -15,9 +15,9 @@ from pathlib import Path
 from string import Template
 from threading import Lock
 
-from fairlane.report import load_results, write_report
 from fairlane.results.manifest import MANIFEST, sha256_of
 from fairlane.views.page import BROWSER, json_in_html, style
+from fairlane.views.report import load_results, write_report
 
 MOST_KEPT = 100
 """Pages that are kept; of more, those go that were asked for least recently."""

@@ -22,8 +22,11 @@ from fairlane.cluster.agent.backends.linux import LevelClass
 from fairlane.cluster.agent.config import AgentConfig
 from fairlane.cluster.agent.control import Period, Steered
 from fairlane.cluster.agent.journal import Journal
-from fairlane.controller import control, controller_of
-from fairlane.errors import Problem, ScenarioError
+from fairlane.core.errors import Problem, ScenarioError
+from fairlane.core.seeds import Purpose, stream
+from fairlane.core.signals import temporary_folder
+from fairlane.core.units import DURATION
+from fairlane.core.wording import seconds
 from fairlane.inputs.files import write_text
 from fairlane.lab.testbed.file import SteerTable, TestbedFile
 from fairlane.lab.testbed.machine import MeasurementError
@@ -41,10 +44,7 @@ from fairlane.lab.testbed.measure import (
 from fairlane.lab.testbed.results import META, effects, measured_effect, measured_keys
 from fairlane.lab.testbed.simulate import STARTS_PS, HostModel, qos_table, scenario, tables
 from fairlane.results.milestones import common
-from fairlane.seeds import Purpose, stream
-from fairlane.signals import temporary_folder
-from fairlane.units import DURATION
-from fairlane.wording import seconds
+from fairlane.sim.controller import control, controller_of
 
 _SQUEUE, _JOURNAL = "squeue.json", "agent.db"
 

@@ -8,17 +8,17 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from fairlane.cluster.agent.backends.linux import LevelClass
-from fairlane.controller import CONTROLLERS, Controller
-from fairlane.errors import Problem
+from fairlane.core.errors import Problem
+from fairlane.core.seeds import LARGEST_SEED
+from fairlane.core.units import Bandwidth, Duration, Size, Written
 from fairlane.inputs.document import Document
 from fairlane.inputs.hosts import members
 from fairlane.inputs.problems import Problems
 from fairlane.inputs.table import Table
 from fairlane.lab.testbed.script import script_of
-from fairlane.scenario.levels import Level
-from fairlane.seeds import LARGEST_SEED
-from fairlane.units import Bandwidth, Duration, Size, Written
-from fairlane.workload import WorkloadField
+from fairlane.model.scenario.levels import Level
+from fairlane.model.workload import WorkloadField
+from fairlane.sim.controller import CONTROLLERS, Controller
 
 MOST_HOSTS = 64
 """Hosts of a testbed: each is a network namespace with a process of every job that runs on it."""

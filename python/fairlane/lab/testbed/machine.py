@@ -11,9 +11,9 @@ from pathlib import Path
 from time import monotonic, sleep
 
 from fairlane.cluster.agent.system import call
-from fairlane.errors import FairlaneError, RunError
+from fairlane.core.errors import FairlaneError, RunError
+from fairlane.core.signals import HANG_S, deferred_signals, temporary_folder
 from fairlane.lab.testbed.plan import PREFIX, Plan
-from fairlane.signals import HANG_S, deferred_signals, temporary_folder
 
 
 class TestbedError(FairlaneError, RuntimeError):

@@ -15,14 +15,14 @@ import polars as pl
 
 from fairlane.cluster.agent.backends.linux import Device, LevelClass, Linux
 from fairlane.cluster.agent.jobs import Setting
-from fairlane.errors import writing
+from fairlane.core.errors import writing
+from fairlane.core.signals import HANG_S
 from fairlane.inputs.files import replacing
 from fairlane.lab.testbed import machine
 from fairlane.lab.testbed.file import TestbedFile
 from fairlane.lab.testbed.machine import MeasurementError
 from fairlane.lab.testbed.mpi import PAGES, RunningJob, running
 from fairlane.lab.testbed.plan import Plan
-from fairlane.signals import HANG_S
 
 ISOLATED, TOGETHER = "isolated", "together"
 """Kinds of phases; that of a treatment has its name after ``treated:``."""

@@ -18,11 +18,11 @@ import numpy
 from numpy.typing import NDArray
 
 from fairlane.cluster.agent.system import call
+from fairlane.core.signals import HANG_S
 from fairlane.lab.testbed.file import Job, TestbedFile
 from fairlane.lab.testbed.machine import MeasurementError, TestbedError, dying_with_parent, inside
 from fairlane.lab.testbed.plan import CONTROL, CONTROL_NETWORK, DATA_NETWORK, PREFIX
 from fairlane.lab.testbed.script import script_of
-from fairlane.signals import HANG_S
 
 _RANKS, _CAPACITY, _LIMIT, _FROZEN, _QUIT, _MARKING, _DSCP, _HEADER = 0, 1, 2, 3, 4, 5, 6, 64
 _COUNT, _READY, _BLOCK = 0, 1, 8

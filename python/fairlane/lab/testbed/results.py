@@ -14,12 +14,12 @@ from typing import Any
 
 import polars as pl
 
-from fairlane.errors import Problem, ScenarioError, writing
+from fairlane.core.errors import Problem, ScenarioError, writing
+from fairlane.core.statistics import Estimate, beyond_noise, difference, independent
 from fairlane.inputs.files import write_text
 from fairlane.lab.testbed.file import TestbedFile
 from fairlane.lab.testbed.measure import ISOLATED, TOGETHER
 from fairlane.lab.testbed.simulate import Fit
-from fairlane.statistics import Estimate, beyond_noise, difference, independent
 
 MOST_DIFFERENCE = 0.10
 """Up to this difference predicted and measured W count as equal."""

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from fairlane.workload.base import Workload
-from fairlane.workload.builder import JobScript
+from fairlane.model.workload.base import Workload
+from fairlane.model.workload.builder import JobScript
 
 _BLOCKING = 0  # the request of blocking calls: in loops of workloads none is under way then
 

@@ -22,14 +22,14 @@ from typing import Any
 import numpy
 
 from fairlane.cluster.agent.backends.linux import LevelClass
-from fairlane.fabric.wiring import Cable, Wiring
+from fairlane.core.seeds import Purpose, stream
+from fairlane.core.units import DURATION, SIZE
 from fairlane.lab.testbed.file import TestbedFile
 from fairlane.lab.testbed.plan import ETHERNET, TCP_IP
-from fairlane.runner import run
-from fairlane.scenario import Scenario
-from fairlane.seeds import Purpose, stream
-from fairlane.simulation import Simulation
-from fairlane.units import DURATION, SIZE
+from fairlane.model.fabric.wiring import Cable, Wiring
+from fairlane.model.scenario import Scenario
+from fairlane.sim.runner import run
+from fairlane.sim.simulation import Simulation
 
 LOWEST_EFFICIENCY = 0.5
 """The fit looks for efficiencies from here on."""

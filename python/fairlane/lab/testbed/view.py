@@ -6,13 +6,13 @@ from typing import Any
 import altair
 import polars as pl
 
+from fairlane.core.statistics import COVERAGE
+from fairlane.core.wording import plural, seconds, with_half_width
 from fairlane.lab.testbed.results import Results
-from fairlane.statistics import COVERAGE
 from fairlane.views.charts import Axis, Layer, colour, ends_of, layers, legend_of, rule, whiskers, with_tooltip
 from fairlane.views.model import Chart, View
 from fairlane.views.rows import Rows
 from fairlane.views.tables import Column, Row, Table, change, columns, with_change
-from fairlane.wording import plural, seconds, with_half_width
 
 _KINDS = ("measured", "predicted")
 _LEAST = 0.05

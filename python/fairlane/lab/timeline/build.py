@@ -6,12 +6,12 @@ from pathlib import Path
 
 import polars as pl
 
-from fairlane.analysis.record import View
-from fairlane.errors import Problem, ResultsError, ScenarioError
+from fairlane.core.errors import Problem, ResultsError, ScenarioError
+from fairlane.core.units import DURATION
 from fairlane.lab.timeline.causes import main_cause
 from fairlane.lab.timeline.recorded import Recorder
 from fairlane.results.run import Run, load_run
-from fairlane.units import DURATION
+from fairlane.sim.analysis.record import View
 
 SENDS = ("send", "isend")
 

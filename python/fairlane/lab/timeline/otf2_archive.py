@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 import polars as pl
 
-from fairlane.errors import ResultsError, writing
+from fairlane.core.errors import ResultsError, writing
 from fairlane.lab.timeline.build import SENDS, Timelines
 from fairlane.lab.timeline.recorded import mpi_name
 

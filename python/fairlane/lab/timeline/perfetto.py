@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from fairlane.errors import require, writing
+from fairlane.core.errors import require, writing
 from fairlane.inputs.files import replacing
 from fairlane.lab.timeline.build import COUNTERS, PortCounters, Timelines, port_counters
 from fairlane.lab.timeline.recorded import mpi_name

@@ -5,16 +5,16 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from fairlane.analysis.again import KEPT, Again
-from fairlane.analysis.record import Span
 from fairlane.core.drive import Engine
+from fairlane.core.errors import ResultsError
 from fairlane.core.tables import frame
-from fairlane.errors import ResultsError
 from fairlane.lab.timeline.causes import of_messages, queueing_causes
 from fairlane.results.manifest import Sealed, create_sealed
 from fairlane.results.parquet import read_tables
 from fairlane.results.run import SCHEMA_VERSION
 from fairlane.results.schemas import TIMELINE
+from fairlane.sim.analysis.again import KEPT, Again
+from fairlane.sim.analysis.record import Span
 
 _WORDS = {
     "wait_all": "Waitall",

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from pydantic import Field, ValidationError, model_validator
 from pydantic_core import core_schema
 
-from fairlane.errors import Problem, ResultsError, ScenarioError, require
+from fairlane.core.errors import Problem, ResultsError, ScenarioError, require
 from fairlane.inputs.files import load_sealed, save_sealed
 from fairlane.inputs.problems import Problems, unfold
 from fairlane.inputs.table import Table

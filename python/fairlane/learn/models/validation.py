@@ -7,9 +7,9 @@ from typing import Any, Self
 import numpy
 from numpy.typing import NDArray
 
-from fairlane.errors import Problem, ScenarioError
+from fairlane.core.errors import Problem, ScenarioError
+from fairlane.core.wording import plural
 from fairlane.learn.models import Floats, Integers, Part
-from fairlane.wording import plural
 
 Bools = NDArray[numpy.bool_]
 

@@ -14,7 +14,8 @@ import numpy
 import polars as pl
 from pydantic import Field, model_validator
 
-from fairlane.errors import Problem, ScenarioError, require
+from fairlane.core.errors import Problem, ScenarioError, require
+from fairlane.core.wording import plural
 from fairlane.inputs.problems import Problems
 from fairlane.learn.models import COUNTERS, Dims, Floats, Integers, Part, RegressorName, one_thread
 from fairlane.learn.models.validation import Bools, cross_validate
@@ -22,7 +23,6 @@ from fairlane.learn.predict.hyperparameters import Hyperparameters, fitted
 from fairlane.learn.predict.parts import Parts, PartsName, Scale
 from fairlane.learn.predict.table import CounterTable
 from fairlane.learn.predict.validation import FOLDS, Comparison, folds_of
-from fairlane.wording import plural
 
 DIMENSIONS = 5
 """Of a run's subspace, as in the paper."""

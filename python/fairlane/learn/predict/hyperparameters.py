@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy
 
-from fairlane.errors import require
+from fairlane.core.errors import require
 from fairlane.learn import models as base
 from fairlane.learn.models import Floats, Integers, RegressorName, estimator
 

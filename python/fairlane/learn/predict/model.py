@@ -8,7 +8,9 @@ import numpy
 import polars as pl
 from pydantic import Field, model_validator
 
-from fairlane.errors import Problem, ScenarioError, require
+from fairlane.core.errors import Problem, ScenarioError, require
+from fairlane.core.seeds import Purpose, stream
+from fairlane.core.wording import significant
 from fairlane.inputs.problems import Problems
 from fairlane.learn.models import (
     COUNTERS,
@@ -29,8 +31,6 @@ from fairlane.learn.predict.clusters import Clusters, distances, shapes
 from fairlane.learn.predict.parts import Parts, PartsName, Scale
 from fairlane.learn.predict.table import CounterTable
 from fairlane.learn.predict.validation import FOLDS, Candidate, FoldErrors, choose, folds_of
-from fairlane.seeds import Purpose, stream
-from fairlane.wording import significant
 
 
 class Novelty(Part):

@@ -18,7 +18,7 @@ from typing import Annotated, Literal, Self
 import numpy
 from pydantic import Field, model_validator
 
-from fairlane.errors import Problem
+from fairlane.core.errors import Problem
 from fairlane.inputs.problems import Problems
 from fairlane.learn.models import COUNTERS, Dims, Floats, Part, PerCounter
 

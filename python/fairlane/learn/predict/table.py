@@ -23,7 +23,7 @@ import polars as pl
 
 from fairlane.cluster.counters.base import COUNTERS
 from fairlane.cluster.counters.sysfs import COUNTERS_OF_FILES
-from fairlane.errors import Problem, ScenarioError
+from fairlane.core.errors import Problem, ScenarioError
 from fairlane.learn.models import Floats, Integers, read_table
 from fairlane.learn.models.validation import Bools
 

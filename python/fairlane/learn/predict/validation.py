@@ -19,14 +19,14 @@ import numpy
 import polars as pl
 from pydantic import Field
 
-from fairlane.errors import Problem, ScenarioError
+from fairlane.core.errors import Problem, ScenarioError
+from fairlane.core.seeds import Purpose, stream
+from fairlane.core.wording import plural
 from fairlane.learn.models import REGRESSORS, Floats, Integers, Part, RegressorName, one_thread
 from fairlane.learn.models.validation import Bools, assign_folds, corrected_interval, cross_validate
 from fairlane.learn.predict.hyperparameters import INNER_FOLDS, TUNED, Hyperparameters, fitted
 from fairlane.learn.predict.parts import PARTS, Parts, PartsName
 from fairlane.learn.predict.table import CounterTable
-from fairlane.seeds import Purpose, stream
-from fairlane.wording import plural
 
 FOLDS = 10
 """The paper's."""

@@ -14,10 +14,8 @@ from typing import Any, Self
 import numpy
 import polars as pl
 
-from fairlane.errors import Problem, ScenarioError
-from fairlane.fabric.reader import read_wiring
-from fairlane.fabric.table import FabricTable
-from fairlane.fabric.view import Fabric
+from fairlane.core.errors import Problem, ScenarioError
+from fairlane.core.wording import percent
 from fairlane.inputs.files import read_bytes
 from fairlane.inputs.hosts import compress
 from fairlane.inputs.problems import refusing
@@ -25,12 +23,14 @@ from fairlane.learn.scheduler.easy import refusals, replay
 from fairlane.learn.scheduler.log import LoggedJob, PatternMix, Schedule
 from fairlane.learn.scheduler.slowdown.forecast import Forecast, Verification
 from fairlane.learn.scheduler.slowdown.model import load_model
-from fairlane.placement import ALLOCATORS, Communication, FabricView, PlacementPolicy
-from fairlane.placement.grid import sides_of
+from fairlane.model.fabric.reader import read_wiring
+from fairlane.model.fabric.table import FabricTable
+from fairlane.model.fabric.view import Fabric
+from fairlane.model.placement import ALLOCATORS, Communication, FabricView, PlacementPolicy
+from fairlane.model.placement.grid import sides_of
 from fairlane.results.schedule import SCHEDULE, ScheduleMeta, ScheduleResults, hosts_as_text
 from fairlane.results.schemas import types
 from fairlane.results.study import StudyResults
-from fairlane.wording import percent
 
 
 @dataclass(frozen=True)

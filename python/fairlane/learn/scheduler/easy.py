@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
+from fairlane.core.seeds import Purpose, stream
 from fairlane.learn.scheduler.log import LoggedJob, Placed, Schedule
 from fairlane.learn.scheduler.slowdown.bench import Resident
 from fairlane.learn.scheduler.slowdown.forecast import Forecast, Neighbourhood
-from fairlane.placement import Communication, FabricView, PlacementPolicy, Request
-from fairlane.seeds import Purpose, stream
+from fairlane.model.placement import Communication, FabricView, PlacementPolicy, Request
 
 DEPTH = 500
 """Waiting jobs after the head that are considered for backfilling: schedulers limit it for long queues."""

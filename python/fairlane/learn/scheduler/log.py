@@ -14,14 +14,14 @@ from typing import Literal
 import numpy
 from pydantic import Field
 
-from fairlane.errors import Problem, ScenarioError
+from fairlane.core.errors import Problem, ScenarioError
+from fairlane.core.seeds import Purpose, stream
+from fairlane.core.wording import plural
 from fairlane.inputs.files import ExpansionError, gunzipped
 from fairlane.inputs.table import Table
-from fairlane.placement import Communication
-from fairlane.seeds import Purpose, stream
-from fairlane.wording import plural
-from fairlane.workload import WorkloadField
-from fairlane.workload.base import Workload
+from fairlane.model.placement import Communication
+from fairlane.model.workload import WorkloadField
+from fairlane.model.workload.base import Workload
 
 _FIELDS = 18
 _CANCELLED = 5

@@ -18,21 +18,21 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 import polars as pl
 from pydantic import BaseModel, Field
 
-from fairlane.errors import Problem, ScenarioError
+from fairlane.core.errors import Problem, ScenarioError
+from fairlane.core.units import DURATION
 from fairlane.inputs.problems import Problems, validated
 from fairlane.inputs.table import Table
+from fairlane.model.scenario import Scenario
+from fairlane.model.scenario.resolve import building
 from fairlane.results import notes
 from fairlane.results.base import Results
 from fairlane.results.manifest import Kind, Sealed, read_json
 from fairlane.results.parquet import read_tables
 from fairlane.results.schemas import Schema, types
-from fairlane.scenario import Scenario
-from fairlane.scenario.resolve import building
-from fairlane.tasks.executor import simulating
-from fairlane.tasks.pools import Threads, affordable
-from fairlane.tasks.store import Store
-from fairlane.tasks.task import Answer, Stopwatch, digest_of, files_of
-from fairlane.units import DURATION
+from fairlane.study.tasks.executor import simulating
+from fairlane.study.tasks.pools import Threads, affordable
+from fairlane.study.tasks.store import Store
+from fairlane.study.tasks.task import Answer, Stopwatch, digest_of, files_of
 
 _Model = TypeVar("_Model", bound=BaseModel)
 _Built = TypeVar("_Built")

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fairlane.errors import nearest
+from fairlane.core.errors import nearest
 from fairlane.inputs.problems import validated
 from fairlane.study.treatments.base import Overrides, Progress, Treatment
 from fairlane.study.treatments.controlled import Controlled

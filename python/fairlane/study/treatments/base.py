@@ -11,15 +11,15 @@ from typing import Any, ClassVar
 from pydantic import Field
 from typing_extensions import override
 
-from fairlane.errors import Problem
+from fairlane.core.errors import Problem
+from fairlane.core.statistics import Estimate, ratio_change
 from fairlane.inputs.table import Table
+from fairlane.model.scenario import Scenario
+from fairlane.model.scenario.checks import late
 from fairlane.results.milestones import Milestones
-from fairlane.scenario import Scenario
-from fairlane.scenario.checks import late
-from fairlane.statistics import Estimate, ratio_change
 from fairlane.study.pinned import Pinned
 from fairlane.study.setting import Setting
-from fairlane.tasks.task import Task
+from fairlane.study.tasks.task import Task
 
 SIMULATE = "fairlane.study.pinned:simulate"
 

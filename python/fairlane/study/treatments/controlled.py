@@ -10,19 +10,19 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 from typing_extensions import override
 
-from fairlane.controller import controller_of
-from fairlane.controller.base import Controller, JobWork
-from fairlane.controller.episodes import endless, missing
-from fairlane.controller.fitting import check_jobs, fit
-from fairlane.errors import Problem, ScenarioError
+from fairlane.core.errors import Problem, ScenarioError
+from fairlane.core.units import DURATION, Duration
 from fairlane.inputs.problems import Problems
+from fairlane.model.scenario import Scenario
+from fairlane.model.scenario.checks import late
 from fairlane.results.milestones import Milestones
-from fairlane.scenario import Scenario
-from fairlane.scenario.checks import late
+from fairlane.sim.controller import controller_of
+from fairlane.sim.controller.base import Controller, JobWork
+from fairlane.sim.controller.episodes import endless, missing
+from fairlane.sim.controller.fitting import check_jobs, fit
 from fairlane.study.pinned import Pinned
+from fairlane.study.tasks.task import Task
 from fairlane.study.treatments.base import Progress, Treatment
-from fairlane.tasks.task import Task
-from fairlane.units import DURATION, Duration
 
 CONTROL = "fairlane.study.pinned:control"
 

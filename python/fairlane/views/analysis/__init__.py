@@ -4,15 +4,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from fairlane.analysis.links import roots
-from fairlane.analysis.result import Analysis
+from fairlane.core.wording import plural, seconds
+from fairlane.sim.analysis.links import roots
+from fairlane.sim.analysis.result import Analysis
 from fairlane.views.analysis import ranks, waits, walk
 from fairlane.views.analysis.ranks import which
 from fairlane.views.counters import UNSATURATED, roots_table
 from fairlane.views.kinds import shown, write, write_pictures
 from fairlane.views.model import Chart, View
 from fairlane.views.tables import Table
-from fairlane.wording import plural, seconds
 
 __all__ = ["PAGE", "PICTURES", "draw", "plot", "view"]
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import polars as pl
 
-from fairlane.analysis.delays import LATE, SLOW
-from fairlane.analysis.record import Span
-from fairlane.analysis.result import Analysis, dominant_share, spread
+from fairlane.core.wording import percent, plural, seconds
 from fairlane.results.views import has_timed_parts
+from fairlane.sim.analysis.delays import LATE, SLOW
+from fairlane.sim.analysis.record import Span
+from fairlane.sim.analysis.result import Analysis, dominant_share, spread
 from fairlane.views.charts import Axis, Layer, chart, colour, course, described, drawing, whiskers
 from fairlane.views.model import Chart
 from fairlane.views.rows import Rows, bars
 from fairlane.views.tables import Column, Row, Table, columns
-from fairlane.wording import percent, plural, seconds
 
 NETWORK, OWN_WORK = "network", "computing"
 REASONS = (LATE, NETWORK, OWN_WORK, "other MPI", "communication")

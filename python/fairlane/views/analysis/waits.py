@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from fairlane.analysis.delays import by_neighbour, confusion, table_one
-from fairlane.analysis.links import FLIT_BYTES
-from fairlane.analysis.result import Analysis, apart_from_collectives
 from fairlane.core.tables import PS
+from fairlane.core.wording import percent, plural, seconds
+from fairlane.sim.analysis.delays import by_neighbour, confusion, table_one
+from fairlane.sim.analysis.links import FLIT_BYTES
+from fairlane.sim.analysis.result import Analysis, apart_from_collectives
 from fairlane.views.analysis.ranks import DELAYS, stretch
 from fairlane.views.charts import Axis, Layer, chart, colour, described, drawing, rule
 from fairlane.views.model import Chart
 from fairlane.views.rows import Rows, bars, boxes, dots, stacked_rows, strips, whisker_words, whiskers_of
 from fairlane.views.tables import Column, Row, Table, columns, count, time_ps
-from fairlane.wording import percent, plural, seconds
 
 
 def parts(analysis: Analysis) -> Iterator[Table | Chart]:

@@ -6,17 +6,17 @@ from typing import Any, Literal
 
 import polars as pl
 
-from fairlane.analysis.delays import LATE
-from fairlane.analysis.links import NO_ROOM, OWN
-from fairlane.analysis.result import Analysis
-from fairlane.analysis.walk import Walk
 from fairlane.core.tables import PS
+from fairlane.core.wording import percent, seconds, shortened
+from fairlane.sim.analysis.delays import LATE
+from fairlane.sim.analysis.links import NO_ROOM, OWN
+from fairlane.sim.analysis.result import Analysis
+from fairlane.sim.analysis.walk import Walk
 from fairlane.views.analysis.ranks import NETWORK, OWN_WORK, stretch
 from fairlane.views.charts import Axis, Layer, chart, colour, described, drawing, layers, picked
 from fairlane.views.model import Chart
 from fairlane.views.rows import Rows, bars, stacked_rows
 from fairlane.views.tables import Column, Row, Table, columns, time_ps
-from fairlane.wording import percent, seconds, shortened
 
 MOST_RANKS = 10
 """Rows of the chart; of longer walks it has the first wait and the last ones before the cause."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from fairlane.errors import Problem, ResultsError, ScenarioError
+from fairlane.core.errors import Problem, ResultsError, ScenarioError
 from fairlane.inputs.problems import refusing
 from fairlane.inputs.registry import Registry, blamed
 from fairlane.results.base import Results

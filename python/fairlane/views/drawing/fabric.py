@@ -5,9 +5,9 @@ Dragonflies are rings of groups with global links as chords, tori grids of grids
 
 from pathlib import Path
 
-from fairlane.errors import Problem, ScenarioError
-from fairlane.fabric.view import Fabric
+from fairlane.core.errors import Problem, ScenarioError
 from fairlane.inputs.files import replacing
+from fairlane.model.fabric.view import Fabric
 from fairlane.views.drawing import grid, groups, levels
 from fairlane.views.drawing.runs import Drawn, Given, figure_of
 from fairlane.views.drawing.style import save, styled

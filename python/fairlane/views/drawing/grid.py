@@ -9,14 +9,14 @@ from collections import Counter, defaultdict
 import numpy as np
 from matplotlib.axes import Axes
 
-from fairlane.fabric.places import shapes
-from fairlane.fabric.places.shapes import Floats, Step, around, longest, places_in, steps_of
-from fairlane.fabric.view import Fabric
+from fairlane.core.wording import plural
+from fairlane.model.fabric.places import shapes
+from fairlane.model.fabric.places.shapes import Floats, Step, around, longest, places_in, steps_of
+from fairlane.model.fabric.view import Fabric
 from fairlane.views.drawing import parts
 from fairlane.views.drawing.parts import DOT, LINE
 from fairlane.views.drawing.runs import Drawn, Given
 from fairlane.views.drawing.style import PALETTE
-from fairlane.wording import plural
 
 MOST_SWITCHES = 4096  # switches up to which all of them are drawn; beyond it, those at the beginning of each dimension
 MOST_ARCS = 6  # switches of a line that are joined all to all, up to which the links of all lines are drawn alike

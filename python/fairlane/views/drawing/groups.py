@@ -7,14 +7,14 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Circle
 
-from fairlane.fabric.places import shapes
-from fairlane.fabric.places.shapes import Floats, Shape, in_group, outwards, radius_of
-from fairlane.fabric.view import Fabric
+from fairlane.core.wording import plural
+from fairlane.model.fabric.places import shapes
+from fairlane.model.fabric.places.shapes import Floats, Shape, in_group, outwards, radius_of
+from fairlane.model.fabric.view import Fabric
 from fairlane.views.drawing import parts
 from fairlane.views.drawing.parts import DOT, LINE, SQUARE
 from fairlane.views.drawing.runs import Drawn, Given
 from fairlane.views.drawing.style import INK, PALETTE
-from fairlane.wording import plural
 
 MOST_IN_FULL = 64  # switches up to which all of them are drawn
 MOST_HOSTS = 8  # hosts of a switch up to which all of them are drawn

@@ -8,14 +8,14 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch
 
-from fairlane.fabric.places import shapes
-from fairlane.fabric.places.shapes import Tree, columns
-from fairlane.fabric.view import Fabric
+from fairlane.core.wording import plural
+from fairlane.model.fabric.places import shapes
+from fairlane.model.fabric.places.shapes import Tree, columns
+from fairlane.model.fabric.view import Fabric
 from fairlane.views.drawing import parts
 from fairlane.views.drawing.parts import DOT, LINE, SQUARE, WIDE
 from fairlane.views.drawing.runs import Drawn, Given
 from fairlane.views.drawing.style import PALETTE
-from fairlane.wording import plural
 
 MOST_IN_FULL = 48  # switches of a level up to which all are drawn
 MOST_HOSTS = 160

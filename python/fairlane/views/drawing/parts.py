@@ -10,13 +10,13 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.lines import Line2D
 
-from fairlane.fabric.places import shapes
-from fairlane.fabric.places.shapes import Floats, Point
-from fairlane.fabric.view import Fabric
-from fairlane.units import BANDWIDTH
+from fairlane.core.units import BANDWIDTH
+from fairlane.core.wording import plural, significant
+from fairlane.model.fabric.places import shapes
+from fairlane.model.fabric.places.shapes import Floats, Point
+from fairlane.model.fabric.view import Fabric
 from fairlane.views.drawing.runs import Drawn, Given, Panels
 from fairlane.views.drawing.style import INK, LETTERS_AN_INCH, MUTED, PALETTE, title_of
-from fairlane.wording import plural, significant
 
 SWITCH = PALETTE[0]
 HOST = "#9a9a9a"

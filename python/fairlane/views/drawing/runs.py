@@ -16,14 +16,14 @@ from matplotlib.colors import LinearSegmentedColormap, LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from fairlane.errors import ResultsError
+from fairlane.core.errors import ResultsError
+from fairlane.core.wording import significant
 from fairlane.results.culprit import HINT, headline
 from fairlane.results.run import Run
 from fairlane.results.views import Interference
 from fairlane.views import heat
 from fairlane.views.drawing.style import EMPTY, INK, canvas, changes, colours, headline_of, what_of
 from fairlane.views.run.slowdown import notes, title
-from fairlane.wording import significant
 
 TITLE_LETTERS_AN_INCH = 9.0  # how many letters of the title of a caller's panel fit on an inch
 Given = Axes | Sequence[Axes] | None  # axes to draw on: as many as there are panels, or None for a new figure

@@ -18,9 +18,9 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
+from fairlane.core.wording import seconds
 from fairlane.results.run import Run
 from fairlane.views.style import DARK, LIGHT, Look
-from fairlane.wording import seconds
 
 INK, MUTED, GRID = LIGHT.ink, LIGHT.muted, LIGHT.grid
 PALETTE = list(LIGHT.palette)

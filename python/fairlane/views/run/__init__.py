@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
+from fairlane.core.wording import data_size, plural, seconds
 from fairlane.results.culprit import HINT, LostTime, headline
 from fairlane.results.notes import notes
 from fairlane.results.run import Run
@@ -19,7 +20,6 @@ from fairlane.views.run import (
     usage,
 )
 from fairlane.views.run.series import Series
-from fairlane.wording import data_size, plural, seconds
 
 __all__ = ["view"]
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import polars as pl
 
+from fairlane.core.units import SIZE
+from fairlane.core.wording import percent, seconds
 from fairlane.results.run import Run
-from fairlane.units import SIZE
 from fairlane.views.model import together
 from fairlane.views.run.series import Series
 from fairlane.views.tables import Column, Table, columns, fixed
-from fairlane.wording import percent, seconds
 
 
 def tables(series: Series) -> Iterator[Table]:

@@ -6,6 +6,7 @@ from typing import Any
 import polars as pl
 
 from fairlane.core.tables import PS
+from fairlane.core.wording import data_size, number, percent, seconds, time_unit
 from fairlane.results.run import Run
 from fairlane.views.charts import picked
 from fairlane.views.heat import MOST_NUMBERS, Heat
@@ -13,7 +14,6 @@ from fairlane.views.model import Chart
 from fairlane.views.run.interference import heat_map
 from fairlane.views.run.series import Series
 from fairlane.views.tables import Column, Table, columns, count, fixed, time_ps
-from fairlane.wording import data_size, number, percent, seconds, time_unit
 
 NONE = "no class"
 """What stands for messages that no class selects."""

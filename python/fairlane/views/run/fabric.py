@@ -14,8 +14,8 @@ import numpy.typing as npt
 import polars as pl
 
 from fairlane.core.tables import PS
-from fairlane.fabric.places import places_of
-from fairlane.fabric.view import Fabric
+from fairlane.model.fabric.places import places_of
+from fairlane.model.fabric.view import Fabric
 from fairlane.results.run import Run, resolved
 from fairlane.results.views import Interference, by_link
 from fairlane.views.heat import HEAT

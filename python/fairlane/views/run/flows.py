@@ -6,12 +6,12 @@ import altair
 import polars as pl
 
 from fairlane.core.tables import PS
+from fairlane.core.wording import data_size, plural, seconds
 from fairlane.results.flows import QUANTILES, by_size, flows
 from fairlane.views.charts import Axis, Layer, chart, described, drawing, legend_of
 from fairlane.views.model import Chart
 from fairlane.views.run.series import Series
 from fairlane.views.tables import Column, Row, Table, columns, count
-from fairlane.wording import data_size, plural, seconds
 
 IDEAL = (
     "Time: from the send call to the last byte. Slowdown: time by the ideal: CPU time of the send, latencies of the "

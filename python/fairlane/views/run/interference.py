@@ -7,6 +7,7 @@ from typing import Any, Literal
 import altair
 import numpy as np
 
+from fairlane.core.wording import number, percent, seconds, short_percent, time_unit, with_half_width
 from fairlane.results.culprit import HINT, LostTime, cell_of, headline, largest
 from fairlane.results.run import Run
 from fairlane.results.views import Interference
@@ -15,7 +16,6 @@ from fairlane.views.heat import MOST_NUMBERS, MOST_TEXTS, Heat, columns_in, rows
 from fairlane.views.model import Chart
 from fairlane.views.run.series import Series
 from fairlane.views.tables import Column, Estimated, Faint, Row, Table, change, columns
-from fairlane.wording import number, percent, seconds, short_percent, time_unit, with_half_width
 
 MOST_COLUMNS = 12
 """With more jobs than this the table of queueing delay is by workload; also where it is too wide for a terminal."""

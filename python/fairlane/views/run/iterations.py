@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from fairlane.core.tables import PS
+from fairlane.core.wording import plural, seconds
 from fairlane.results.run import Run
 from fairlane.results.views import distribution, iteration_times
 from fairlane.views.charts import Axis, Layer, chart, choice, course, described, drawing, picked, whiskers
@@ -16,7 +17,6 @@ from fairlane.views.rows import TAILS, Rows, boxes, dots, strips
 from fairlane.views.run.series import BY_JOB, CHOSEN, JOB, MOST_LINES, WORKLOAD, Series, chosen
 from fairlane.views.style import has_tail
 from fairlane.views.tables import Column, Row, Table, columns, count, with_interval
-from fairlane.wording import plural, seconds
 
 MOST_POINTS = 160
 """Points of a job's line; of more iterations, each point is the mean of some successive ones."""

@@ -7,16 +7,16 @@ from typing import Any
 import altair
 import polars as pl
 
+from fairlane.core.statistics import COVERAGE
 from fairlane.core.tables import PS
+from fairlane.core.wording import amount, percent, plural, seconds
 from fairlane.results.latency import BUCKET_WIDTH
 from fairlane.results.run import Run
-from fairlane.statistics import COVERAGE
 from fairlane.views.charts import Axis, Layer, chart, described, drawing, legend_of, picked, whiskers
 from fairlane.views.model import Chart, sentences_of, together
 from fairlane.views.rows import Rows
 from fairlane.views.run.series import BY_JOB, CHOSEN, JOB, MOST_LINES, Series, chosen, highlighted
 from fairlane.views.tables import Column, Row, Table, count, time_ps, with_interval
-from fairlane.wording import amount, percent, plural, seconds
 
 MARKS = {"mean": "mean", "p50": "50%", "p99": "99%", "p999": "99.9%"}
 """Measures that are shown, by column."""

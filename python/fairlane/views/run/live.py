@@ -8,13 +8,13 @@ from typing import Any
 import altair
 import polars as pl
 
+from fairlane.core.wording import duration, number, percent, plural, seconds
 from fairlane.results.live import State
 from fairlane.views.charts import Axis, Layer, described, layers
 from fairlane.views.heat import HEAT, MOST_NUMBERS, Heat
 from fairlane.views.model import Chart, View
 from fairlane.views.page import cells_of
 from fairlane.views.tables import Column, Row, Table, change, columns, count
-from fairlane.wording import duration, number, percent, plural, seconds
 
 MOST_LINES = 12
 """Jobs whose iterations are drawn."""

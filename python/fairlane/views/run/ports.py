@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from fairlane.core.tables import PS
+from fairlane.core.wording import percent, plural, seconds
 from fairlane.results.run import Run
 from fairlane.results.views import by_link, over_time
 from fairlane.views.charts import Axis, Layer, choice, colour, course, described, drawing, layers, picked
@@ -15,7 +16,6 @@ from fairlane.views.model import Chart, sentences_of, together
 from fairlane.views.rows import MOST_DOTS, Rows, boxes, dots, strips
 from fairlane.views.run.series import Series
 from fairlane.views.tables import Column
-from fairlane.wording import percent, plural, seconds
 
 MOST_INTERVALS = 400
 """Of more intervals, successive ones are merged."""

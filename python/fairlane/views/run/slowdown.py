@@ -10,19 +10,19 @@ import altair
 import numpy as np
 import polars as pl
 
-from fairlane.comparison import compare, summary
-from fairlane.errors import ScenarioError
+from fairlane.core.errors import ScenarioError
+from fairlane.core.wording import listed, percent, plural, seconds, with_half_width
 from fairlane.results.culprit import NOTICEABLE, none_slowed, slowed_down
 from fairlane.results.milestones import FEW_ITERATIONS
 from fairlane.results.notes import few, stops, sufficient
 from fairlane.results.run import Run
 from fairlane.results.views import spread_of_iterations
+from fairlane.study.comparison import compare, summary
 from fairlane.views.charts import Axis, Layer, chart, described, drawing, picked, rule, whiskers
 from fairlane.views.model import Chart, sentences_of, together
 from fairlane.views.rows import EXTREMES, Rows, bars, box_numbers, boxes, dots, spread
 from fairlane.views.run.series import JOB, WORKLOAD, Series, chosen, highlighted
 from fairlane.views.tables import Bad, Column, Faint, Good, Row, Table, change, columns, with_change, with_interval
-from fairlane.wording import listed, percent, plural, seconds, with_half_width
 
 MOST_BARS = 48
 """With more jobs than this, a row is a workload and a dot is a job."""

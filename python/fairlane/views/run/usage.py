@@ -6,14 +6,14 @@ import altair
 import polars as pl
 
 from fairlane.core.tables import PS
-from fairlane.power import by_job
+from fairlane.core.wording import number, percent, plural
+from fairlane.model.power import by_job
 from fairlane.results.run import Run
 from fairlane.views.charts import Axis, Layer, chart, described, drawing, layers, legend_of, picked
 from fairlane.views.model import Chart, sentences_of, together
 from fairlane.views.rows import Rows, bars, boxes, dots, stacked_rows, strips
 from fairlane.views.run.series import JOB, WORKLOAD, Series, chosen, highlighted
 from fairlane.views.tables import Column, Table, columns, fixed
-from fairlane.wording import number, percent, plural
 
 MOST_JOBS = 60
 """Jobs that have a row in these charts: those that compute least, or run slowest."""

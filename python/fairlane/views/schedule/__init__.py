@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import altair
 import polars as pl
 
+from fairlane.core.wording import duration, percent, plural
 from fairlane.learn.scheduler.compare import BOUND_S
 from fairlane.results.schedule import ScheduleResults
 from fairlane.views.charts import Layer, colour, layers, with_tooltip
@@ -22,7 +23,6 @@ from fairlane.views.schedule.jobs import (
 )
 from fairlane.views.slowdown import ERRORS
 from fairlane.views.tables import Column, Row, Table, Write, columns, fixed, naming
-from fairlane.wording import duration, percent, plural
 
 Window = tuple[float, float]
 """Instants, s."""

@@ -21,13 +21,13 @@ import polars as pl
 from altair import ExprRef
 from pydantic_core import to_json
 
-from fairlane.fabric.view import Fabric
+from fairlane.core.wording import duration, percent, plural
 from fairlane.inputs.hosts import ranges_of
-from fairlane.placement.grid import host_order, sides_of
+from fairlane.model.fabric.view import Fabric
+from fairlane.model.placement.grid import host_order, sides_of
 from fairlane.results.schedule import ScheduleResults, hosts_of_text
 from fairlane.views.charts import NUMBERS, Layer, chart, layers, linked, moved
 from fairlane.views.model import Chart
-from fairlane.wording import duration, percent, plural
 
 Hours = tuple[float, float]
 """Range of hours."""

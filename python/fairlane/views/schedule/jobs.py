@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from fairlane.core.wording import duration, listed, percent, plural, significant
 from fairlane.learn.scheduler.compare import BOUND_S
 from fairlane.results.schedule import ScheduleResults
 from fairlane.views.charts import Axis, Kind, Layer, chosen_rows, colour, layers, linked, with_tooltip
 from fairlane.views.model import Chart, together
 from fairlane.views.tables import Column, Write, fixed, naming
-from fairlane.wording import duration, listed, percent, plural, significant
 
 POINTS, BINS = 200, 300
 """Points of a distribution; intervals of a schedule, over each of which values are means."""

@@ -4,18 +4,18 @@ from collections.abc import Iterator, Mapping
 
 import polars as pl
 
-from fairlane.comparison import Comparison, Side, compare
-from fairlane.errors import ScenarioError
+from fairlane.core.errors import ScenarioError
+from fairlane.core.statistics import COVERAGE
+from fairlane.core.wording import listed, plural, seconds
 from fairlane.results.milestones import FEW_ITERATIONS
 from fairlane.results.notes import few, stops, sufficient
 from fairlane.results.study import StudyResults
-from fairlane.statistics import COVERAGE
+from fairlane.study.comparison import Comparison, Side, compare
 from fairlane.study.conditions import timeless
 from fairlane.views.model import Chart, View, lines_of, remarks_of
 from fairlane.views.study import conditions, effects, parameters, tables, work
 from fairlane.views.study.series import DEFAULT, Compared, alone_everywhere
 from fairlane.views.tables import Bad, Table
-from fairlane.wording import listed, plural, seconds
 
 _CHANGES = "Throughput of the first study's jobs against those of the others, over placements and seeds of both."
 MOST_FAILURES = 5

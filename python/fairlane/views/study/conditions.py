@@ -12,9 +12,10 @@ from textwrap import wrap
 import altair
 import polars as pl
 
+from fairlane.core.statistics import COVERAGE, Estimate
+from fairlane.core.wording import plural, seconds, significant
 from fairlane.results.derive import interval
 from fairlane.results.milestones import FEW_ITERATIONS
-from fairlane.statistics import COVERAGE, Estimate
 from fairlane.study.conditions import CONDITION, condition_of, varied
 from fairlane.study.replicates import estimate
 from fairlane.views.charts import Axis, Kind, Layer, ends_of, layers, rule, whiskers, with_tooltip
@@ -22,7 +23,6 @@ from fairlane.views.model import Chart
 from fairlane.views.rows import Rows
 from fairlane.views.study.series import DEFAULT, IMPROVEMENT, RUN, Compared, W
 from fairlane.views.tables import INTERVAL, Column, Write, change, with_change, with_interval
-from fairlane.wording import plural, seconds, significant
 
 MOST_CONDITIONS, MOST_WORKLOADS = 16, 4
 MOST_DOTS = 2000

@@ -11,9 +11,10 @@ from typing import Any
 import altair
 import polars as pl
 
-from fairlane.comparison import Comparison, summary
+from fairlane.core.statistics import COVERAGE, FALSE_DISCOVERIES, Estimate, beyond_noise
+from fairlane.core.wording import listed, percent, plural, seconds, some
 from fairlane.results.derive import interval
-from fairlane.statistics import COVERAGE, FALSE_DISCOVERIES, Estimate, beyond_noise
+from fairlane.study.comparison import Comparison, summary
 from fairlane.study.conditions import CONDITION
 from fairlane.study.replicates import EFFECTS, distinct, estimate
 from fairlane.views.charts import (
@@ -37,7 +38,6 @@ from fairlane.views.heat import MOST_NUMBERS
 from fairlane.views.model import Chart
 from fairlane.views.study.series import RUN, VALUE, Compared, against, in_words
 from fairlane.views.tables import INTERVAL, Column, Row, Table, change, columns, interval_of, with_change
-from fairlane.wording import listed, percent, plural, seconds, some
 
 ALL, BY_JOB, BY_CONDITION = "by treatment", "by job", "by condition"
 LEVELS = {ALL: (), "by workload": ("workload",), BY_JOB: ("name", "workload"), BY_CONDITION: (CONDITION,)}

@@ -9,11 +9,12 @@ from typing import Any
 import altair
 import polars as pl
 
+from fairlane.core.statistics import COVERAGE, SPREAD
+from fairlane.core.wording import listed, percent, plural, seconds, time_unit
 from fairlane.results.manifest import Sealed
 from fairlane.results.parquet import read_tables
 from fairlane.results.schemas import STUDY
 from fairlane.results.study import STUDY_SCHEMA_VERSION, StudyResults
-from fairlane.statistics import COVERAGE, SPREAD
 from fairlane.study.conditions import shown, varied
 from fairlane.study.replicates import PACE, over_points
 from fairlane.views.charts import (
@@ -33,7 +34,6 @@ from fairlane.views.charts import (
 from fairlane.views.model import Chart
 from fairlane.views.study.series import RUN, WORDS, Compared
 from fairlane.views.tables import Column, Estimated, Row, Table, fixed, with_change, with_interval
-from fairlane.wording import listed, percent, plural, seconds, time_unit
 
 TIME = PACE[0]
 MOST_POINTS = 400

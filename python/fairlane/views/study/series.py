@@ -7,12 +7,12 @@ from functools import cached_property
 import altair
 import polars as pl
 
+from fairlane.core.wording import with_half_width
 from fairlane.results.study import StudyResults
 from fairlane.study.conditions import CONDITION, with_condition
 from fairlane.study.replicates import outer_unit
 from fairlane.views.charts import colour
 from fairlane.views.tables import Column, Row, change, with_change
-from fairlane.wording import with_half_width
 
 DEFAULT = "default"
 IMPROVEMENT, W = "Change against the default run", "Change against the isolated run (W)"

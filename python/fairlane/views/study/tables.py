@@ -11,8 +11,9 @@ import altair
 import polars as pl
 from pydantic_core import to_json
 
+from fairlane.core.statistics import SPREAD
+from fairlane.core.wording import number, plural, seconds, significant
 from fairlane.results.study import StudyResults
-from fairlane.statistics import SPREAD
 from fairlane.study.conditions import CONDITION
 from fairlane.study.replicates import EFFECTS, PACE, over_points
 from fairlane.views.charts import NUMBERS, RAISED, Axis, caption, choice, layers, with_tooltip
@@ -20,7 +21,6 @@ from fairlane.views.model import Chart
 from fairlane.views.study.series import Compared, alone_everywhere
 from fairlane.views.style import is_wide
 from fairlane.views.tables import INTERVAL, Column, Estimated, Row, Table, change, naming, with_change, with_interval
-from fairlane.wording import number, plural, seconds, significant
 
 MOST_ROWS = 48
 """With more rows than this, conditions are shown over all workloads."""

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 import altair
 import polars as pl
 
+from fairlane.core.statistics import COVERAGE, FEWEST_UNITS
+from fairlane.core.wording import plural
 from fairlane.results.derive import interval
-from fairlane.statistics import COVERAGE, FEWEST_UNITS
 from fairlane.study.conditions import CONDITION, varied
 from fairlane.study.replicates import distinct, estimate, over_points
 from fairlane.views.charts import Axis, Layer, chart, described, ends_of, layers, rule, stacked, whiskers, with_tooltip
@@ -19,7 +20,6 @@ from fairlane.views.model import Chart
 from fairlane.views.rows import QUARTILES, Rows, box_numbers, boxes, dots, thinned, whisker_words
 from fairlane.views.study.series import IMPROVEMENT, RUN, VALUE, Compared, W, in_words
 from fairlane.views.tables import INTERVAL, Column, change
-from fairlane.wording import plural
 
 MOST_WHISKERS = 100
 """With more jobs than this their intervals are not drawn."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import altair
 
-from fairlane.errors import Problem, nearest
+from fairlane.core.errors import Problem, nearest
 
 _DEFINITIONS = {
     "layer": "LayerSpec",

@@ -14,8 +14,8 @@ from fairlane.cluster.agent.backends.base import Backend, DryRun, Surroundings
 from fairlane.cluster.agent.backends.linux import Linux
 from fairlane.cluster.agent.backends.opensm import OpenSm
 from fairlane.cluster.agent.jobs import Setting
+from fairlane.core.units import Written
 from fairlane.inputs.registry import Registry
-from fairlane.units import Written
 
 __all__ = ["BACKENDS", "Backend", "BackendField", "DryRun", "Linux", "OpenSm", "Surroundings"]
 

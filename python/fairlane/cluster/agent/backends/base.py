@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from fairlane.cluster.agent.jobs import Setting, levels_of, ordered
 from fairlane.cluster.agent.system import BackendError
-from fairlane.errors import ScenarioError
+from fairlane.core.errors import ScenarioError
 from fairlane.inputs.files import parse_json, read_text, write_text
 from fairlane.inputs.registry import Named
 

@@ -24,11 +24,11 @@ from typing_extensions import override
 from fairlane.cluster.agent.backends.base import Backend, Surroundings, check_levels
 from fairlane.cluster.agent.jobs import Setting, levels_of, weights_of
 from fairlane.cluster.agent.system import BackendError, call
-from fairlane.errors import Problem, ScenarioError
+from fairlane.core.errors import Problem, ScenarioError
+from fairlane.core.units import Bandwidth, Duration
 from fairlane.inputs.problems import Problems
 from fairlane.inputs.table import Table
-from fairlane.scenario.levels import Level
-from fairlane.units import Bandwidth, Duration
+from fairlane.model.scenario.levels import Level
 
 HANDLE = "fa1:"
 """The handle of the agent's qdiscs."""

@@ -28,11 +28,11 @@ from fairlane.cluster.agent.backends.opensm_files import check_conf, read_guids
 from fairlane.cluster.agent.jobs import Setting
 from fairlane.cluster.agent.system import BackendError, FilePath, call
 from fairlane.cluster.opensm.policy import PORT_NAMES, can_name_port
-from fairlane.errors import Problem, ScenarioError, nearest
+from fairlane.core.errors import Problem, ScenarioError, nearest
+from fairlane.core.units import Duration
+from fairlane.core.wording import plural
 from fairlane.inputs.files import read_text, replacing
 from fairlane.inputs.problems import Problems
-from fairlane.units import Duration
-from fairlane.wording import plural
 
 BESIDE = ".before-fairlane"
 """Suffix of the copy of the operator's policy file."""

@@ -19,7 +19,7 @@ from fairlane.cluster.agent.backends.base import Surroundings
 from fairlane.cluster.agent.jobs import Setting, levels_of, weights_of
 from fairlane.cluster.opensm.options import TYPES, Options, read_options
 from fairlane.cluster.opensm.settings import MOST_WEIGHT, UNIT, Settings
-from fairlane.errors import Problem, ScenarioError
+from fairlane.core.errors import Problem, ScenarioError
 from fairlane.inputs.files import content_lines, read_text, reading
 
 _POLICY = "/etc/opensm/qos-policy.conf"

@@ -15,11 +15,11 @@ from fairlane.cluster.opensm.nodes import FABRIC_FILE, ROUTES_FILE
 from fairlane.cluster.opensm.options import REVERT, read_options
 from fairlane.cluster.opensm.policy import read_policy, write_policy
 from fairlane.cluster.opensm.settings import SHARES_FILE, Settings, differ, read_shares, shares_of, shown
-from fairlane.errors import Problem, ScenarioError
-from fairlane.fabric.forwarding import read_entries
-from fairlane.fabric.reader import read_wiring
+from fairlane.core.errors import Problem, ScenarioError
+from fairlane.core.signals import HANG_S
 from fairlane.inputs.files import read_text, reading
-from fairlane.signals import HANG_S
+from fairlane.model.fabric.forwarding import read_entries
+from fairlane.model.fabric.reader import read_wiring
 
 __all__ = [
     "DATA_VLS",

@@ -17,9 +17,9 @@ from fairlane.cluster.opensm.nodes import names_of
 from fairlane.cluster.opensm.options import Options, read_options
 from fairlane.cluster.opensm.policy import Policy, read_policy
 from fairlane.cluster.opensm.settings import DATA_LANES, MOST_ENTRIES, Settings, differ, shares_of
-from fairlane.fabric.view import Fabric
-from fairlane.scenario import Resolved
-from fairlane.wording import percent
+from fairlane.core.wording import percent
+from fairlane.model.fabric.view import Fabric
+from fairlane.model.scenario import Resolved
 
 _DEFAULTS = "OpenSM's default"
 _TABLES = ("vlarb_low", "vlarb_high", "high_limit")

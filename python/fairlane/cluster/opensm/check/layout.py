@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 import numpy
 
 from fairlane.cluster.opensm.check.simulated import Sizes
-from fairlane.errors import Problem, ScenarioError
-from fairlane.fabric.export.infiniband import write_ibsim
-from fairlane.fabric.identities import nodes_of, numbered, places
-from fairlane.fabric.nodes import LARGEST_LID
-from fairlane.fabric.wiring import Wiring
+from fairlane.core.errors import Problem, ScenarioError
+from fairlane.model.fabric.export.infiniband import write_ibsim
+from fairlane.model.fabric.identities import nodes_of, numbered, places
+from fairlane.model.fabric.nodes import LARGEST_LID
+from fairlane.model.fabric.wiring import Wiring
 
 _GENERATED, _STEP = 0x7000_0000_0000_0000, 0x1000  # node GUIDs of hosts with several ports
 GENERATED = "GUIDs and LIDs of the fabric are missing, not unique, or of several LMCs: generated ones are used"

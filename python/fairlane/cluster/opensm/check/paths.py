@@ -12,10 +12,10 @@ from fairlane.cluster.opensm.check.query import ask_paths, decode_level
 from fairlane.cluster.opensm.check.simulated import Subnet
 from fairlane.cluster.opensm.nodes import as_ranges
 from fairlane.cluster.opensm.policy import Group, Policy
-from fairlane.errors import BuildError, Problem, ScenarioError, nearest
-from fairlane.fabric.forwarding import Entries, by_endpoint, misled, read_entries, summary
-from fairlane.fabric.identities import endpoint_lids, endpoints_of
-from fairlane.fabric.wiring import Wiring
+from fairlane.core.errors import BuildError, Problem, ScenarioError, nearest
+from fairlane.model.fabric.forwarding import Entries, by_endpoint, misled, read_entries, summary
+from fairlane.model.fabric.identities import endpoint_lids, endpoints_of
+from fairlane.model.fabric.wiring import Wiring
 
 NO_PATH = "no path"
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from fairlane.cluster.opensm.check import mads
 from fairlane.cluster.opensm.check.simulated import Subnet
 from fairlane.cluster.opensm.settings import LEVELS, Table
-from fairlane.errors import RunError
+from fairlane.core.errors import RunError
 
 PORT_INFO, SL_TO_VL, VL_ARBITRATION = 0x15, 0x17, 0x18
 """Attributes of subnet management."""

@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairlane.errors import Problem, RunError, ScenarioError
-from fairlane.signals import HANG_S, deferred_signals
+from fairlane.core.errors import Problem, RunError, ScenarioError
+from fairlane.core.signals import HANG_S, deferred_signals
 
 PACKAGES: Mapping[str, str] = {
     "opensm": "opensm",

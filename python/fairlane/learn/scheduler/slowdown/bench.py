@@ -17,23 +17,23 @@ from typing import TYPE_CHECKING, Any
 import numpy
 
 from fairlane.core.drive import Slice, drive
+from fairlane.core.seeds import Purpose, stream
 from fairlane.core.tables import Iterations
-from fairlane.fabric.graph import columns
-from fairlane.fabric.view import Fabric
 from fairlane.learn.models import Floats
 from fairlane.learn.scheduler.log import PatternMix
-from fairlane.pattern import observe, program_of
-from fairlane.placement import PLACEMENTS, Communication, PlacementPolicy, Request
-from fairlane.placement.grid import sides_of
-from fairlane.scenario.models import Job
-from fairlane.seeds import Purpose, stream
-from fairlane.tasks.executor import Executor
-from fairlane.tasks.pools import Threads
-from fairlane.tasks.task import Answer, Stopwatch, Task
+from fairlane.model.fabric.graph import columns
+from fairlane.model.fabric.view import Fabric
+from fairlane.model.pattern import observe, program_of
+from fairlane.model.placement import PLACEMENTS, Communication, PlacementPolicy, Request
+from fairlane.model.placement.grid import sides_of
+from fairlane.model.scenario.models import Job
+from fairlane.study.tasks.executor import Executor
+from fairlane.study.tasks.pools import Threads
+from fairlane.study.tasks.task import Answer, Stopwatch, Task
 
 if TYPE_CHECKING:
-    from fairlane.fabric.table import FabricTable
-    from fairlane.scenario import Scenario
+    from fairlane.model.fabric.table import FabricTable
+    from fairlane.model.scenario import Scenario
 
 _ARRIVALS = 40
 """Jobs that have arrived before the snapshot is taken."""

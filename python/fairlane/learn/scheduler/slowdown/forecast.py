@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy
 import polars as pl
 
-from fairlane.fabric.view import Fabric
+from fairlane.core.seeds import Purpose, stream
 from fairlane.learn.models import Floats
 from fairlane.learn.models.validation import ErrorMetrics
 from fairlane.learn.scheduler.log import Placed, Schedule
@@ -23,8 +23,8 @@ from fairlane.learn.scheduler.slowdown.model import (
     own_features,
     utilisation_of,
 )
-from fairlane.placement import Communication
-from fairlane.seeds import Purpose, stream
+from fairlane.model.fabric.view import Fabric
+from fairlane.model.placement import Communication
 
 _DRAWS = 1000
 """Maximum number of instants drawn for every snapshot: at most of them the machine may be nearly empty."""

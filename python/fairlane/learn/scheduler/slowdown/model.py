@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy
 from pydantic import Field, model_validator
 
-from fairlane.errors import Problem, ScenarioError
-from fairlane.fabric.table import FabricTable
-from fairlane.fabric.view import Fabric
+from fairlane.core.errors import Problem, ScenarioError
+from fairlane.core.wording import plural
 from fairlane.inputs.problems import Problems
 from fairlane.learn.models import FittedModel, Floats, Part
 from fairlane.learn.models.validation import Bools, ErrorMetrics, cross_validate
 from fairlane.learn.scheduler.log import PatternMix
 from fairlane.learn.scheduler.slowdown.bench import Bench, Best, Resident, Slowdown, draw_snapshot
-from fairlane.wording import plural
+from fairlane.model.fabric.table import FabricTable
+from fairlane.model.fabric.view import Fabric
 
 if TYPE_CHECKING:
-    from fairlane.tasks.executor import Executor
+    from fairlane.study.tasks.executor import Executor
 
 _SHIPPED = files("fairlane.learn.scheduler.slowdown") / "models"
 

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 import numpy
 import polars as pl
 
-from fairlane.errors import Problem, RunError, ScenarioError, require
-from fairlane.fabric.table import FabricTable
+from fairlane.core.errors import Problem, RunError, ScenarioError, require
+from fairlane.core.seeds import Purpose, stream
 from fairlane.inputs.files import parse_toml
 from fairlane.learn.models import Floats, one_thread, read_table
 from fairlane.learn.models.validation import ErrorMetrics, cross_validate
@@ -37,10 +37,10 @@ from fairlane.learn.scheduler.slowdown.model import (
     own_features,
     utilisation_of,
 )
-from fairlane.seeds import Purpose, stream
+from fairlane.model.fabric.table import FabricTable
 
 if TYPE_CHECKING:
-    from fairlane.tasks.executor import Executor
+    from fairlane.study.tasks.executor import Executor
 
 _DATA = parse_toml((files("fairlane.learn.scheduler.slowdown") / "pairs.toml").read_text("utf-8"))
 FABRICS: Mapping[str, Mapping[str, Any]] = _DATA["fabrics"]

@@ -9,10 +9,10 @@ import polars as pl
 from fairlane.core import bridge
 from fairlane.core.drive import Engine
 from fairlane.core.tables import PS, Work
+from fairlane.model.scenario import Resolved, Scenario
 from fairlane.results.latency import Latency, summarize
 from fairlane.results.milestones import Milestones, milestones
-from fairlane.scenario import Resolved, Scenario
-from fairlane.tasks.task import Stopwatch
+from fairlane.study.tasks.task import Stopwatch
 
 
 @dataclass(frozen=True)

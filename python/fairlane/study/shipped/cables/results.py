@@ -9,12 +9,12 @@ from typing import Any
 import polars as pl
 from typing_extensions import override
 
+from fairlane.core.statistics import of_ratios, over_replicates
+from fairlane.core.wording import plural, significant
 from fairlane.results import notes
 from fairlane.results.derive import interval
 from fairlane.results.schemas import Optional, Schema
-from fairlane.statistics import of_ratios, over_replicates
 from fairlane.study.shipped.base import Row, ShippedResults
-from fairlane.wording import plural, significant
 
 NOTICEABLE = 1.001
 """The headline leaves lower slowdowns out."""

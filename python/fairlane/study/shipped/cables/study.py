@@ -12,15 +12,17 @@ import polars as pl
 from pydantic import Field
 from typing_extensions import override
 
+from fairlane.core.errors import Problem, RunError, ScenarioError, nearest
+from fairlane.core.seeds import Purpose, stream
 from fairlane.core.tables import frame, totals
-from fairlane.errors import Problem, RunError, ScenarioError, nearest
+from fairlane.core.units import DURATION, Duration
+from fairlane.core.wording import some
 from fairlane.inputs.problems import Problems
+from fairlane.model.scenario import Scenario
+from fairlane.model.scenario.checks import late
+from fairlane.model.scenario.observe import Fault
 from fairlane.results import derive
 from fairlane.results.tables import Links
-from fairlane.scenario import Scenario
-from fairlane.scenario.checks import late
-from fairlane.scenario.observe import Fault
-from fairlane.seeds import Purpose, stream
 from fairlane.study.shipped.base import (
     Measurement,
     Options,
@@ -32,10 +34,8 @@ from fairlane.study.shipped.base import (
 )
 from fairlane.study.shipped.cables.forks import State, Trunk, jobs_of
 from fairlane.study.shipped.cables.results import Cables
-from fairlane.tasks.store import Store
-from fairlane.tasks.task import Answer, Stopwatch
-from fairlane.units import DURATION, Duration
-from fairlane.wording import some
+from fairlane.study.tasks.store import Store
+from fairlane.study.tasks.task import Answer, Stopwatch
 
 AT = 0.25
 """The part of the simulated time after which parts fail, unless another time is given."""

@@ -15,14 +15,14 @@ import polars as pl
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from fairlane.core.statistics import of_ratios, over_replicates
 from fairlane.core.tables import PS
+from fairlane.core.wording import significant
+from fairlane.model.workload.base import KIB
 from fairlane.results import notes
 from fairlane.results.derive import interval
 from fairlane.results.schemas import Optional, Schema
-from fairlane.statistics import of_ratios, over_replicates
 from fairlane.study.shipped.base import Row, ShippedResults
-from fairlane.wording import significant
-from fairlane.workload.base import KIB
 
 MEASURES = ("isolated", "isolated_p99", "congested", "congested_p99", "impact", "impact_p99")
 """Columns of ``impact`` that have intervals."""

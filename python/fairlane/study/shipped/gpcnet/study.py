@@ -9,13 +9,14 @@ from pydantic import Field
 from typing_extensions import override
 
 from fairlane.core.drive import Engine
+from fairlane.core.errors import BuildError, Problem, ScenarioError
 from fairlane.core.tables import marks
-from fairlane.errors import BuildError, Problem, ScenarioError
-from fairlane.fabric.view import Fabric
+from fairlane.core.units import DURATION, SIZE, Duration, Size
 from fairlane.inputs.parameters import entries
 from fairlane.inputs.problems import refusing, validated
-from fairlane.scenario import Scenario
-from fairlane.scenario.network import Transport
+from fairlane.model.fabric.view import Fabric
+from fairlane.model.scenario import Scenario
+from fairlane.model.scenario.network import Transport
 from fairlane.study.shipped.base import (
     Measurement,
     Options,
@@ -26,8 +27,7 @@ from fairlane.study.shipped.base import (
     seeds_of,
 )
 from fairlane.study.shipped.gpcnet.results import TESTS, Gpcnet
-from fairlane.tasks.task import Answer, Stopwatch
-from fairlane.units import DURATION, SIZE, Duration, Size
+from fairlane.study.tasks.task import Answer, Stopwatch
 
 CONGESTORS = ("all_to_all", "incast", "put_incast", "get_broadcast")
 """The patterns that run at the same time, on equal shares of the congestors' hosts."""

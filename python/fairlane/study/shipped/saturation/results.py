@@ -10,11 +10,11 @@ from typing import Any, ClassVar, Literal
 import polars as pl
 from typing_extensions import override
 
+from fairlane.core.statistics import FEWEST, independent
 from fairlane.results import notes
 from fairlane.results.derive import interval
 from fairlane.results.latency import QUANTILES, summarize
 from fairlane.results.schemas import Optional, Schema, types
-from fairlane.statistics import FEWEST, independent
 from fairlane.study.shipped.base import Row, ShippedResults
 
 ACCEPTED_IN_FULL = 0.97

@@ -11,14 +11,16 @@ from pydantic import Field
 from typing_extensions import override
 
 from fairlane.core.drive import Engine
+from fairlane.core.errors import Problem, ScenarioError
 from fairlane.core.tables import frame
-from fairlane.errors import Problem, ScenarioError
-from fairlane.fabric.view import Fabric
+from fairlane.core.units import DURATION, Duration
 from fairlane.inputs.files import parse_toml
+from fairlane.model.fabric.view import Fabric
+from fairlane.model.scenario import Resolved, Scenario
+from fairlane.model.scenario.models import Job
+from fairlane.model.scenario.resolved import injection_of
+from fairlane.model.workload.open_loop import OpenLoop
 from fairlane.results.latency import Latency
-from fairlane.scenario import Resolved, Scenario
-from fairlane.scenario.models import Job
-from fairlane.scenario.resolved import injection_of
 from fairlane.study.shipped.base import (
     Measurement,
     Options,
@@ -29,9 +31,7 @@ from fairlane.study.shipped.base import (
     seeds_of,
 )
 from fairlane.study.shipped.saturation.results import Saturation
-from fairlane.tasks.task import Answer, Stopwatch
-from fairlane.units import DURATION, Duration
-from fairlane.workload.open_loop import OpenLoop
+from fairlane.study.tasks.task import Answer, Stopwatch
 
 WARM_UP = 0.375
 """The part of the simulated time that is warm-up unless another is given."""

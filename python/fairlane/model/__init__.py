@@ -1,0 +1,1 @@
+"""What a scenario says: fabric, workloads, placement, service levels, power."""

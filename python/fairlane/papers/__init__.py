@@ -1,0 +1,1 @@
+"""Papers and campaigns: claims and measurements of others, simulated, judged and drawn."""

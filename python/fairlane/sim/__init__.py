@@ -1,0 +1,1 @@
+"""From a scenario to tables: simulations, runs, controllers, and the analysis of a run."""

@@ -1,0 +1,209 @@
+"""State of a run for other processes while it is simulated: progress, speed, and measurements so far.
+
+Each simulation is looked at by its own thread between two slices, and the thread that waits for all of them writes the
+state. Looking changes nothing, and takes at most a given share of the time: what takes long is done less often.
+"""
+
+import os
+import platform
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fairlane.core.drive import Engine
+from fairlane.core.tables import PS
+from fairlane.results.live import History, Jobs, LiveFolder, Progress, State
+from fairlane.results.tables import Links
+from fairlane.sim.runner.live_tables import Snapshot, busiest, jobs_so_far, matrix_so_far
+from fairlane.sim.runner.progress import Display, Gauge, seconds_left
+
+if TYPE_CHECKING:
+    from fairlane.model.scenario import Resolved
+
+EVERY_S = 1.0  # wall time between two states, s
+SHARE = 0.0025  # of a thread's time, that looking and writing may take
+MOST_HISTORY = 240  # states whose progress is kept; of more, every second one
+
+
+class StopRequestedError(Exception):
+    """Another process has asked for the end of the run."""
+
+
+class Pace:
+    """Clock of a repeated action that costs processor time: every second, or later where it takes long."""
+
+    def __init__(self) -> None:
+        self._next = time.monotonic() + EVERY_S
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time."""
+        return time.monotonic() >= self._next
+
+    @contextmanager
+    def measured(self) -> Iterator[None]:
+        """Within, it is done; it must stay on one thread."""
+        begun = time.thread_time()
+        try:
+            yield
+        finally:
+            self._next = time.monotonic() + max(EVERY_S, (time.thread_time() - begun) / SHARE)
+
+
+@dataclass
+class Probe(Gauge):
+    """A gauge that also keeps the last snapshot of its simulation."""
+
+    network: bool = True  # whether snapshots have interference and ports
+    snapshot: Snapshot | None = None
+    pace: Pace = field(default_factory=Pace)
+
+    def reach(self, engine: Engine) -> None:
+        """The simulation has come this far."""
+        super().reach(engine)
+        # An isolated run is compared with after its end.
+        last = not self.network and (engine.finished or engine.now >= self.duration)
+        if last or self.pace.due:
+            with self.pace.measured():
+                self.snapshot = Snapshot.of(engine, network=self.network)
+
+
+class Live(Display):
+    """Writes the state of a run, and ends it when another process asks for that."""
+
+    def __init__(self, held: LiveFolder, scenario: "Resolved", links: Links, started: datetime) -> None:
+        self._held, self._scenario, self._links = held, scenario, links
+        self._together: Probe | None = None
+        self._alone: dict[int, Probe] = {}
+        self._left_out: list[Gauge] = []
+        self._writing = Pace()
+        self._shown: Snapshot | None = None
+        self._course: list[tuple[float, float, float]] = []
+        self._every, self._count = 1, 0  # of how many states one is kept in the history, and how many there were
+        self._before: tuple[float, int] | None = None
+        labels = [(job.name, job.workload, job.ranks) for job in scenario.jobs]
+        names, workloads, ranks = zip(*labels, strict=True) if labels else ((), (), ())
+        self._state = State(
+            version=version("fairlane"),
+            scenario=scenario.name,
+            seed=scenario.seed,
+            started=started,
+            pid=os.getpid(),
+            machine=platform.node(),
+            progress=Progress(duration_s=scenario.duration * PS),
+            jobs=Jobs(name=names, workload=workloads, ranks=ranks),
+        )
+        held.write(self._state)
+
+    def co_run(self, duration: int) -> Gauge:
+        """The gauge of all jobs together. ``duration`` is the simulated time to reach, ps."""
+        self._together = Probe(duration)
+        return self._together
+
+    def isolated(self, job: int, duration: int) -> Gauge:
+        """The gauge of a job in isolation."""
+        self._alone[job] = Probe(duration, network=False)
+        return self._alone[job]
+
+    def left_out(self, duration: int) -> Gauge:
+        """The gauge of all jobs but one."""
+        self._left_out.append(Gauge(duration))
+        return self._left_out[-1]
+
+    def update(self) -> None:
+        """Writes the state if that is due. Raises ``StopRequestedError`` if the run is to end."""
+        if self._held.stop_requested:
+            raise StopRequestedError
+        if self._writing.due:
+            if self._together is not None and self._together.snapshot is not None:
+                _ = self._links.table  # not counted: the results need it, too
+            with self._writing.measured():
+                self._write(written=time.time(), progress=self._progress(), history=self._history(), **self._measured())
+
+    def storing(self) -> None:
+        """The simulations are over."""
+        self._write(phase="storing", written=time.time(), progress=self._progress())
+
+    def failed(self, error: BaseException) -> None:
+        """The run ends without results."""
+        words = str(error) or ("interrupted" if isinstance(error, KeyboardInterrupt) else type(error).__name__)
+        self._write(phase="failed", written=time.time(), error=words)
+
+    def _write(self, **changes: object) -> None:
+        self._state = self._state.model_copy(update=changes)
+        self._held.write(self._state)
+
+    def _progress(self) -> Progress:
+        together = self._together
+        if together is None:
+            return self._state.progress
+        alone = list(self._alone.values())
+        gauges = [together, *alone, *self._left_out]
+        now, hops = time.monotonic(), together.packet_hops
+        rate = None
+        if self._before is not None and now > self._before[0] and together.since is not None:
+            rate = (hops - self._before[1]) / (now - self._before[0])
+        self._before = (now, hops)
+        return Progress(
+            simulated_s=together.now * PS,
+            duration_s=together.duration * PS,
+            share=sum(gauge.share for gauge in gauges) / len(gauges),
+            packet_hops=hops,
+            hops_per_s=rate,
+            elapsed_s=now - min((gauge.started for gauge in gauges if gauge.started is not None), default=now),
+            left_s=seconds_left(gauges),
+            isolated=len(alone),
+            isolated_done=sum(gauge.share == 1 for gauge in alone),
+        )
+
+    def _history(self) -> History:
+        """The course up to the state before: this one is in ``progress``."""
+        before = self._state.progress
+        if before.hops_per_s is not None:
+            if self._count % self._every == 0:
+                self._course.append((before.elapsed_s, before.simulated_s, before.hops_per_s))
+            self._count += 1
+        if len(self._course) > MOST_HISTORY:
+            self._course, self._every = self._course[::2], 2 * self._every
+        columns = zip(*self._course, strict=True) if self._course else ((), (), ())
+        elapsed, simulated, rates = (tuple(float(f"{value:.6g}") for value in column) for column in columns)
+        return History(elapsed_s=elapsed, simulated_s=simulated, hops_per_s=rates)
+
+    def _measured(self) -> dict[str, object]:
+        """Return the measurements so far, if there is a snapshot that has not been shown."""
+        snapshot = self._together.snapshot if self._together else None
+        if snapshot is None or snapshot is self._shown:
+            return {}
+        self._shown = snapshot
+        alone = {job: one.snapshot for job, one in self._alone.items() if one.snapshot}
+        return {
+            "measured_s": snapshot.now * PS,
+            "jobs": jobs_so_far([job.start for job in self._scenario.jobs], self._state.jobs, snapshot, alone),
+            "matrix": matrix_so_far(snapshot),
+            "links": busiest(self._links, snapshot),
+        }
+
+
+@contextmanager
+def watched(folder: Path | None, scenario: "Resolved", links: Links, started: datetime) -> Iterator[Live | None]:
+    """Within, other processes see the run that will be stored in a folder; None without one, or if it cannot be shown.
+
+    Raises ``ResultsError`` if another process simulates a run into the folder.
+    """
+    held = None if folder is None else LiveFolder.create(folder)
+    if held is None:
+        yield None
+        return
+    view = Live(held, scenario, links, started)
+    try:
+        yield view
+    except BaseException as error:
+        view.failed(error)
+        held.close(keep=True)
+        raise
+    held.close()

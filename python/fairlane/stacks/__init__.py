@@ -1,7 +1,0 @@
-"""Service levels of jobs and communicators as communication libraries and networks spell them, and read back."""
-
-from fairlane.stacks.export import Spelled, Spelling, export
-from fairlane.stacks.libraries import LIBRARIES, NETWORKS
-from fairlane.stacks.reading import reached, rebuilt
-
-__all__ = ["LIBRARIES", "NETWORKS", "Spelled", "Spelling", "export", "reached", "rebuilt"]

@@ -1,0 +1,247 @@
+"""Tasks: pure functions of plain data, which can be sent to any process and are recognised when they come again.
+
+``Computable`` is what an executor needs of a task; its digest says which answer it has: two tasks with the same digest
+are one. A ``Task`` is the usual kind. It names a function and a scenario in which all is written out. Of files that
+a scenario refers to, size and time of change are part of its digest.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from pkgutil import resolve_name
+from threading import Event
+from typing import Any, Protocol
+
+from fairlane.core.drive import Engine, Watcher, drive
+from fairlane.core.errors import FairlaneError, RunError, ScenarioError
+from fairlane.inputs.document import Document
+from fairlane.model.scenario import Resolved, Scenario
+from fairlane.study.tasks.closure import beside, sources
+
+ANCHORS = (".meta", ".otf2")
+"""Suffixes of files that name a recording; its other files are in the same folder."""
+RECORDED = (*ANCHORS, ".bin", ".def")
+"""Suffixes of files of recordings; events of OTF2 are in a folder with the name of its anchor."""
+SCENARIO = "scenario.toml"
+"""What a task's scenario is called while it is read; there is no such file."""
+Answer = dict[str, Any]
+"""What comes of a task: JSON, the same wherever it was computed."""
+
+
+class Computable(Protocol):
+    """A task. Workers in other processes get it pickled."""
+
+    @property
+    def label(self) -> str:
+        """A name for people."""
+
+    @property
+    def cost(self) -> float:
+        """About how long it takes, compared with others."""
+
+    @property
+    def digest(self) -> str:
+        """The same for those that have the same answer."""
+
+    @property
+    def description(self) -> Mapping[str, Any]:
+        """What it computes, as tables of a TOML file."""
+
+    def compute(self, watch: Stopwatch) -> Answer:
+        """Computes it, in whatever process this is."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A function of a scenario, which has paths relative to ``folder``, and of other arguments."""
+
+    function: str
+    """``module:name`` of a function that takes the scenario, the arguments and a ``Stopwatch``, and returns JSON."""
+    scenario: Mapping[str, Any]
+    """The scenario's data, as in its TOML."""
+    folder: str
+    label: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    cost: float = 1.0
+
+    @cached_property
+    def digest(self) -> str:
+        """The same for tasks that have the same answer."""
+        key = {"function": self.function, "scenario": self.scenario, "arguments": self.arguments}
+        return digest_of([key, sorted(set(files_of([self.scenario, self.arguments], Path(self.folder))))])
+
+    @property
+    def description(self) -> Mapping[str, Any]:
+        """Its scenario, which can be run by itself."""
+        return self.scenario
+
+    def compute(self, watch: Stopwatch) -> Answer:
+        """Calls the function."""
+        try:
+            with watch.lap("set-up"):
+                function, scenario = resolve_name(self.function), read(self)
+            answer: Answer = function(scenario, self.arguments, watch)
+        except ScenarioError as error:  # its scenario is in no file
+            own = str(Path(self.folder) / SCENARIO)
+            raise ScenarioError(replace(it, file=None) if it.file == own else it for it in error.problems) from error
+        return answer
+
+
+def digest_of(data: Any) -> str:
+    """A digest of plain data."""
+    return sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def files_of(value: Any, folder: Path) -> Iterator[tuple[str, int, int]]:
+    """Path, size and time of every file that a string in the data names; of a recording of many files, of all.
+
+    Of Python files also those beside them that they import, and the digest of what they use of fairlane.
+    """
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            if key == "path" and isinstance(inner, str):
+                yield from _recording(folder / inner)
+            else:
+                yield from files_of(inner, folder)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from files_of(inner, folder)
+    elif isinstance(value, str) and ("/" in value or "." in value):
+        name, colon, _ = value.rpartition(":")  # file.py:ClassName
+        path = folder / (name if colon and name.endswith(".py") else value)
+        yield from _stamp(path)
+        if path.suffix == ".py" and path.is_file():
+            for other in beside(path):
+                yield from _stamp(other)
+            yield sources(path), 0, 0
+
+
+def _recording(path: Path) -> Iterator[tuple[str, int, int]]:
+    """As ``files_of``, for a file or the files of a recording, but not for what else is there, as a study's answers."""
+    try:
+        folder = path if path.is_dir() else path.parent
+        alone = not path.is_dir() and path.suffix not in ANCHORS
+        files = [path] if alone else [file for file in folder.iterdir() if file.suffix in RECORDED]
+    except (OSError, ValueError):
+        return
+    for file in files:
+        yield from _stamp(file)
+        if file.suffix == ".otf2":
+            for events in file.with_suffix("").glob("*.*"):
+                yield from _stamp(events)
+
+
+def _stamp(path: Path) -> Iterator[tuple[str, int, int]]:
+    try:
+        stat = path.stat()
+    except (OSError, ValueError):
+        return
+    yield str(path), stat.st_size, stat.st_mtime_ns
+
+
+@dataclass
+class Stopwatch:
+    """Where the time of a task goes, s, and what share of it is done, with which ``report`` is called.
+
+    ``stop`` is set to end the task early; its answer is then not wanted.
+    """
+
+    laps: dict[str, float] = field(default_factory=dict)
+    share: float = 0.0
+    report: Callable[[float], None] | None = None
+    stop: Event | None = None
+
+    def reached(self, share: float) -> None:
+        """So much of the task is done, from 0 to 1."""
+        self.share = share
+        if self.report is not None:
+            self.report(share)
+
+    def drive(
+        self,
+        resolved: Resolved,
+        done: Callable[[Engine], bool] | None = None,
+        watchers: Sequence[Watcher] = (),
+    ) -> Engine:
+        """Simulates a scenario for its duration, or until ``done``, and reports how far it is. Raises ``RunError``."""
+        engine: Engine = resolved.engine()
+        self.advance(engine, resolved.duration, resolved.duration, done, watchers)
+        return engine
+
+    def advance(
+        self,
+        engine: Engine,
+        until: int,
+        duration: int,
+        done: Callable[[Engine], bool] | None = None,
+        watchers: Sequence[Watcher] = (),
+    ) -> None:
+        """Continues a simulation of ``duration`` until an instant, ps. Raises ``RunError``, also if it is stopped."""
+
+        def report(engine: Engine) -> None:
+            self.reached(min(1.0, engine.now / duration))
+
+        drive(engine, until, done=done, watchers=watchers, progress=report, stop=self.stop)
+        if self.stop is not None and self.stop.is_set():
+            raise RunError("stopped", slug="stopped")
+
+    @contextmanager
+    def lap(self, name: str) -> Iterator[None]:
+        """Counts what happens within as ``name``."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.laps[name] = self.laps.get(name, 0.0) + time.perf_counter() - start
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The outcome of a task: an answer or an error in words, where the time went and processor time, s."""
+
+    answer: Answer | None = None
+    error: str | None = None
+    raised: FairlaneError | None = None
+    """The error, if it is one of fairlane's own."""
+    laps: Mapping[str, float] = field(default_factory=dict)
+    cpu: float = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """Wall time that it took."""
+        return sum(self.laps.values())
+
+
+def perform(
+    task: Computable, watch: Stopwatch | None = None, clock: Callable[[], float] = time.process_time
+) -> Outcome:
+    """Computes a task in whatever process this is. An error is returned as data, from any process.
+
+    ``clock`` is that of the processor time.
+    """
+    watch = watch or Stopwatch()
+    begun, used = time.perf_counter(), clock()
+    answer, error, raised = None, None, None
+    try:
+        answer = task.compute(watch)
+    except FairlaneError as own:
+        error, raised = str(own), own
+    except Exception as other:  # of a user's own workload, or of a controller
+        error = f"{type(other).__name__}: {other}"
+    rest = time.perf_counter() - begun - sum(watch.laps.values())
+    laps = {**watch.laps, "set-up": watch.laps.get("set-up", 0.0) + max(0.0, rest)}
+    return Outcome(answer, error, raised, laps, clock() - used)
+
+
+def read(task: Task) -> Scenario:
+    """The task's scenario."""
+    data = json.loads(json.dumps(dict(task.scenario)))
+    # Whoever made the task has read the scenario that it is of, with permission for the code in it.
+    return Scenario.of(Document(data, Path(task.folder) / SCENARIO, allow_code=True))
