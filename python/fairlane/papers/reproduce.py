@@ -4,7 +4,7 @@
 verdicts of one replicate, ``reseeding`` what differs between replicates, ``replicating`` their order and the loop,
 ``earlier`` what was judged elsewhere, ``verdicts`` what comes of all of them, ``figures``, ``storing`` and ``output``
 what is written. ``space`` says what a paper leaves open, ``robustness`` runs points of it, ``shares`` has what they say
-of clauses, ``robustness_output`` what is written. The papers that fairlane comes with are in ``papers``.
+of clauses, ``robustness_output`` what is written. The papers that fairlane comes with are in ``published``.
 """
 
 from collections.abc import Sequence
