@@ -152,10 +152,11 @@ def tables_page() -> str:
         "folder. A column is described where it is met first. Columns with `_low` and `_high`, at the end or before "
         "the unit, are the [95% interval](../../model.md#uncertainty) of the column of that name.\n"
     ]
-    for kind, tables in (("run", schemas.RUN), ("study", schemas.STUDY)):
+    kinds = {"run": (schemas.RUN, schemas.SCHEMA_VERSION), "study": (schemas.STUDY, schemas.STUDY_SCHEMA_VERSION)}
+    for kind, (tables, version) in kinds.items():
         if set(texts[kind]) != set(tables):
             raise ValueError(f"tables.toml: [{kind}] must describe {sorted(set(texts[kind]) ^ set(tables))}")
-        parts.append(f"## Tables of a {kind}\n")
+        parts.append(f"## Tables of a {kind}\n\nSchema version {version}.\n")
         for name, columns in tables.items():
             heading = f"### `{name}`" if kind == "run" else f"### `{name}` of a study"
             parts.append(f"{heading}\n\n{texts[kind][name][0].upper()}{texts[kind][name][1:]}.\n")

@@ -15,9 +15,7 @@ import pytest
 from fairlane.lab.doctor.installation import PYTHON
 from fairlane.results.manifest import _Manifest
 from fairlane.results.reproduction import REPRODUCTION_SCHEMA_VERSION
-from fairlane.results.run import SCHEMA_VERSION
 from fairlane.results.schedule import SCHEDULE_SCHEMA_VERSION
-from fairlane.results.study import STUDY_SCHEMA_VERSION
 from fairlane.study.shipped.cables import Cables
 from fairlane.study.shipped.gpcnet import Gpcnet
 from fairlane.study.shipped.saturation import Saturation
@@ -66,8 +64,6 @@ def test_the_oldest_rust_and_python_are_named_everywhere() -> None:
 def test_the_page_on_versions_has_those_of_the_code() -> None:
     rows = dict(re.findall(r"^\| ([^|]+?) \| (\d+) \|$", read("docs/versioning.md"), re.MULTILINE))
     assert {name: int(version) for name, version in rows.items()} == {
-        "run": SCHEMA_VERSION,
-        "study": STUDY_SCHEMA_VERSION,
         "load sweep (`saturate`)": Saturation.SCHEMA_VERSION,
         "congestion benchmark (`gpcnet`)": Gpcnet.SCHEMA_VERSION,
         "survey of failures (`cables`)": Cables.SCHEMA_VERSION,

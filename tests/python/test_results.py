@@ -20,7 +20,8 @@ from fairlane.core.wording import percent, seconds, short_percent
 from fairlane.results import derive
 from fairlane.results.derive import JobLabel
 from fairlane.results.parquet import read_parquet
-from fairlane.results.run import SCHEMA_VERSION, Run, RunMeta, Source, load_run, new_folder
+from fairlane.results.run import Run, RunMeta, Source, load_run, new_folder
+from fairlane.results.schemas import SCHEMA_VERSION
 from fairlane.results.views import Interference, by_link
 from fairlane.sim import runner
 from fake_engine import MS, FakeEngine, fake_links, table

@@ -18,10 +18,7 @@ from fairlane.model.scenario.resolved import BACKGROUND
 from fairlane.results.base import Results
 from fairlane.results.manifest import Sealed, create_sealed, read_as
 from fairlane.results.parquet import read_tables
-from fairlane.results.schemas import ALWAYS, ON_DEMAND, RUN
-
-SCHEMA_VERSION = 10
-"""Version of the folder's layout and of the tables' columns; grows when either changes."""
+from fairlane.results.schemas import ALWAYS, ON_DEMAND, RUN, SCHEMA_VERSION
 
 
 class Timings(Table):

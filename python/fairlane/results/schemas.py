@@ -3,8 +3,7 @@
 Names end in their unit: ``_ps`` are exact picoseconds, ``_s`` seconds, ``_bps`` bits per second, ``_gb_s`` 10^9 bytes
 per second, ``_w`` watts, ``_j`` joules; ``bytes`` are bytes, ``_share`` is a share of one. Columns with ``_low`` and
 ``_high`` at the end, or before the unit, are the 95% interval of the column of that name, empty where there are too few
-values to say. The versions of the tables are ``run.SCHEMA_VERSION`` and ``study.STUDY_SCHEMA_VERSION``, which grow with
-every change.
+values to say.
 """
 
 from collections.abc import Mapping
@@ -12,6 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
+
+SCHEMA_VERSION = 10
+"""Version of the columns and of the folder of a run; grows when either changes."""
+STUDY_SCHEMA_VERSION = 7
+"""Version of the columns and of the folder of a study."""
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,9 @@ from fairlane.inputs.table import Table
 from fairlane.results.base import Results
 from fairlane.results.manifest import Sealed, read_as
 from fairlane.results.parquet import read_tables
-from fairlane.results.schemas import STUDY, types
+from fairlane.results.schemas import STUDY, STUDY_SCHEMA_VERSION, types
 
 META = "study.json"
-STUDY_SCHEMA_VERSION = 7
-"""Version of the layout of a study's folder and of its tables' columns."""
 
 
 class StudyMeta(Table):

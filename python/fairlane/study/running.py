@@ -16,7 +16,8 @@ from fairlane.core.errors import ScenarioError
 from fairlane.core.statistics import FEWEST_UNITS
 from fairlane.core.wording import bytes_text, listed, plural, seconds_text
 from fairlane.model.scenario.estimate import START
-from fairlane.results.study import META, STUDY_SCHEMA_VERSION, StudyMeta, StudyResults
+from fairlane.results.schemas import STUDY_SCHEMA_VERSION
+from fairlane.results.study import META, StudyMeta, StudyResults
 from fairlane.study.design import SHEET, data_sheet, dataset, effects, placement_name
 from fairlane.study.measured import plan_of
 from fairlane.study.plan import Plan

@@ -15,6 +15,8 @@ from fairlane.views.charts import Axis, Layer, chart, colour, ends_of, layers, r
 from fairlane.views.model import Chart, View, lines_of, provenance_of, remarks_of, scenario_of, title_of, together
 from fairlane.views.tables import Bad, Column, Row, Table, fixed, naming, with_ratio
 
+PICTURES = {"cables": "slowdowns of jobs by failed cable or switch"}
+"""Its pictures, and what they show."""
 MOST = 10
 """Parts that have a line in the chart."""
 MOST_JOBS = 6

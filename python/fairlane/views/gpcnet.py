@@ -14,6 +14,8 @@ from fairlane.views.charts import Axis, Layer, colour, ends_of, hollow, layers, 
 from fairlane.views.model import Chart, View, lines_of, provenance_of, remarks_of, scenario_of, title_of, together
 from fairlane.views.tables import Column, Estimated, Row, Table, interval_of, naming
 
+PICTURES = {"gpcnet": "congestion impact factors by network test and transport"}
+"""Its pictures, and what they show."""
 _TABLES = {
     "isolated": "Isolated Network Tests",
     "congested": "Network Tests running with Congestion Tests",

@@ -1,13 +1,13 @@
 """The kinds of results that have a view, and what can be done with it.
 
-A new kind of results is a file here with a function ``view``, which makes a ``View`` of one or more results, and a line
-in ``KINDS``.
+A new kind of results is a file here, with a line in ``KINDS``. The file has a function ``view``, which makes a ``View``
+of one or more results, and ``PICTURES``, the names of their pictures with what they show.
 
 A view in a file that a user has named: a picture of all its charts, or a page.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
@@ -37,75 +37,27 @@ class Kind:
     """Its file."""
     words: str
     """Its name in errors."""
-    pictures: Mapping[str, str] = field(default_factory=dict)
-    """Names of the files of its pictures, with descriptions."""
     others: bool = False
     """Whether results may have pictures of other names, too."""
+
+    @property
+    def pictures(self) -> Mapping[str, str]:
+        """Names of the files of its pictures, with descriptions."""
+        named: Mapping[str, str] = resolve_name(f"fairlane.views.{self.module}:PICTURES")
+        return named
 
 
 LIGHT = Look()
 """Dark ink on white, as PNG."""
 KINDS: Mapping[type[Results], Kind] = {
-    Run: Kind(
-        "run",
-        "a run",
-        {
-            "slowdown": "throughput change of each job against its isolated run",
-            "interference": "lost time, or queueing delay, by victim and aggressor",
-            "classes": "queueing delay by traffic class of victim and aggressor",
-            "utilisation": "how busy and how blocked ports are, by class",
-            "timeline": "how busy and how blocked ports are over time, by role",
-            "iterations": "times of iterations: distribution by job, and their course",
-            "latency": "latencies of messages: quantiles by job, and their distribution",
-            "flows": "slowdowns of flows by size, of a recorded job whose messages are flows",
-            "calls": "shares of MPI calls and of waits in the time of each job",
-            "power": "frequency and power of the sockets of each job",
-            "comparison": "changes of each job between two runs",
-        },
-    ),
-    Cables: Kind("cables", "a survey of failures", {"cables": "slowdowns of jobs by failed cable or switch"}),
-    Gpcnet: Kind("gpcnet", "GPCNeT", {"gpcnet": "congestion impact factors by network test and transport"}),
-    ReproductionResults: Kind(
-        "reproduction", "a reproduction", {"claims": "numbers of the claims against their bands"}, others=True
-    ),
-    RobustnessResults: Kind(
-        "robustness",
-        "a robustness map",
-        {
-            "robustness": "where clauses hold, and what decides them",
-            "levels": "where a clause holds, by levels of parameters",
-            "margins": "margins of a clause by a parameter",
-        },
-    ),
-    Saturation: Kind("saturation", "a load sweep", {"saturation": "accepted throughput and latency by offered load"}),
-    ScheduleResults: Kind(
-        "schedule",
-        "the schedules of a job log",
-        {
-            "gantt": "jobs over time and hosts by allocator",
-            "allocators": "metrics of schedules by allocator",
-            "load": "utilisation, waiting jobs and the hosts that they request over time",
-            "distributions": "shares of jobs above each wait and slowdown",
-            "sizes": "mean waits and slowdowns by the size of jobs",
-        },
-    ),
-    StudyResults: Kind(
-        "study",
-        "a study",
-        {
-            "work": "improvement of each job and W by workload and treatment",
-            "conditions": "time per iteration, W and improvement by condition",
-            "effects": "effects of treatments with their intervals",
-            "comparison": "changes of jobs against another study",
-            "extremes": "the worst, average and best job of each treatment",
-            "replicates": "effects by placement or seed",
-            "cells": "effects by job and point",
-            "sweeps": "effects by the values of each parameter",
-            "periods": "iterations by period of controllers",
-            "design": "shares of the variance by factor",
-            "measured": "columns of tables that a study measures",
-        },
-    ),
+    Run: Kind("run", "a run"),
+    Cables: Kind("cables", "a survey of failures"),
+    Gpcnet: Kind("gpcnet", "GPCNeT"),
+    ReproductionResults: Kind("reproduction", "a reproduction", others=True),
+    RobustnessResults: Kind("robustness", "a robustness map"),
+    Saturation: Kind("saturation", "a load sweep"),
+    ScheduleResults: Kind("schedule", "the schedules of a job log"),
+    StudyResults: Kind("study", "a study"),
 }
 
 

@@ -16,6 +16,8 @@ from fairlane.views.model import Chart, View, lines_of, remarks_of
 from fairlane.views.tables import Bad, Column, Row, Table, naming
 from fairlane.views.vegalite import completed, fields_of, has_boxes
 
+PICTURES = {"claims": "numbers of the claims against their bands"}
+"""Its pictures, and what they show."""
 ORDER = ("holds", "holds under stated conditions", "contradicted", "undecided", "calibrated", "scaled", "not run")
 """Verdicts in the order in which they are counted."""
 _WHERE = ("facet", "row", "column", "y", "x", "color")

@@ -42,6 +42,12 @@ from fairlane.views.rows import Rows
 from fairlane.views.style import is_wide
 from fairlane.views.tables import Column, Row, Table, columns, naming
 
+PICTURES = {
+    "robustness": "where clauses hold, and what decides them",
+    "levels": "where a clause holds, by levels of parameters",
+    "margins": "margins of a clause by a parameter",
+}
+"""Its pictures, and what they show."""
 CLAUSE = ("a clause", "holds", "the clause's margin")
 """Meaning of a row, of its value at a point, and of the index."""
 _LETTERS = 58

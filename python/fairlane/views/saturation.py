@@ -28,6 +28,8 @@ from fairlane.views.charts import (
 from fairlane.views.model import Chart, View, lines_of, provenance_of, remarks_of, scenario_of, title_of, together
 from fairlane.views.tables import Column, Table, fixed, naming, with_interval
 
+PICTURES = {"saturation": "accepted throughput and latency by offered load"}
+"""Its pictures, and what they show."""
 _NAMES = {"mean": "mean", "p50": "50%", "p99": "99%", "p999": "99.9%"}
 _DRAWN = {
     "messages: mean, 99%": (("message", "mean"), ("message", "p99")),

@@ -11,8 +11,7 @@ from fairlane.core.tables import frame
 from fairlane.lab.timeline.causes import of_messages, queueing_causes
 from fairlane.results.manifest import Sealed, create_sealed
 from fairlane.results.parquet import read_tables
-from fairlane.results.run import SCHEMA_VERSION
-from fairlane.results.schemas import TIMELINE
+from fairlane.results.schemas import SCHEMA_VERSION, TIMELINE
 from fairlane.sim.analysis.again import KEPT, Again
 from fairlane.sim.analysis.record import Span
 

@@ -22,8 +22,8 @@ from fairlane.model.scenario import Resolved, Scenario
 from fairlane.results import derive
 from fairlane.results.manifest import Sealed, create_sealed
 from fairlane.results.parquet import read_tables
-from fairlane.results.run import SCENARIO, SCHEMA_VERSION, Run, file_of_run
-from fairlane.results.schemas import ANALYSIS
+from fairlane.results.run import SCENARIO, Run, file_of_run
+from fairlane.results.schemas import ANALYSIS, SCHEMA_VERSION
 from fairlane.sim.analysis.record import Record, Span, View, spec_of
 from fairlane.sim.runner.experiment import WATCH_S, simulate
 from fairlane.sim.runner.progress import Gauge, display

@@ -21,7 +21,14 @@ from fairlane.views.run import (
 )
 from fairlane.views.run.series import Series
 
-__all__ = ["view"]
+__all__ = ["PICTURES", "view"]
+
+_CHARTS = (interference, slowdown, classes, latency, flows, iterations, usage, ports)
+"""Sections with charts, in the order of a page."""
+_TABLES = (slowdown, iterations, accelerators, latency, flows, usage, interference, classes)
+"""Sections with tables."""
+PICTURES: Mapping[str, str] = {name: words for section in _CHARTS for name, words in section.PICTURES.items()}
+"""Its pictures, and what they show."""
 
 
 def view(runs: Mapping[str, Run], *, charts: bool = True) -> View:
@@ -36,14 +43,7 @@ def view(runs: Mapping[str, Run], *, charts: bool = True) -> View:
         facts=lines_of(runs, _facts),
         parts=[
             *(_charts(series) if charts else ()),
-            slowdown.jobs_table(series),
-            *iterations.tables(series),
-            *accelerators.tables(series),
-            *latency.tables(series),
-            *flows.tables(series),
-            *usage.power_tables(series),
-            *interference.tables(series),
-            *classes.tables(series),
+            *(table for section in _TABLES for table in section.tables(series)),
             *latency.by_kind(series),
         ],
         remarks=remarks_of(runs, _remarks),
@@ -53,9 +53,7 @@ def view(runs: Mapping[str, Run], *, charts: bool = True) -> View:
 
 def _charts(series: Series) -> Iterator[Chart | Custom]:
     yield from fabric.parts(series)
-    yield from interference.charts(series)
-    yield from slowdown.comparison(series)
-    for section in (slowdown, classes, latency, flows, iterations, usage, ports):
+    for section in _CHARTS:
         yield from section.charts(series)
 
 

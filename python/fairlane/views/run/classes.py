@@ -15,6 +15,8 @@ from fairlane.views.run.interference import heat_map
 from fairlane.views.run.series import Series
 from fairlane.views.tables import Column, Table, columns, count, fixed, time_ps
 
+PICTURES = {"classes": "queueing delay by traffic class of victim and aggressor"}
+"""Its pictures, and what they show."""
 NONE = "no class"
 """What stands for messages that no class selects."""
 MOST_CELLS = 12

@@ -13,6 +13,8 @@ from fairlane.views.model import Chart
 from fairlane.views.run.series import Series
 from fairlane.views.tables import Column, Row, Table, columns, count
 
+PICTURES = {"flows": "slowdowns of flows by size, of a recorded job whose messages are flows"}
+"""Its pictures, and what they show."""
 IDEAL = (
     "Time: from the send call to the last byte. Slowdown: time by the ideal: CPU time of the send, latencies of the "
     "route, and all bytes with headers at the bandwidth of its slowest link"

@@ -17,6 +17,8 @@ from fairlane.views.model import Chart
 from fairlane.views.run.series import Series
 from fairlane.views.tables import Column, Estimated, Faint, Row, Table, change, columns
 
+PICTURES = {"interference": "lost time, or queueing delay, by victim and aggressor"}
+"""Its pictures, and what they show."""
 MOST_COLUMNS = 12
 """With more jobs than this the table of queueing delay is by workload; also where it is too wide for a terminal."""
 MOST_JOBS = 60

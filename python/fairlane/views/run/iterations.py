@@ -18,6 +18,8 @@ from fairlane.views.run.series import BY_JOB, CHOSEN, JOB, MOST_LINES, WORKLOAD,
 from fairlane.views.style import has_tail
 from fairlane.views.tables import Column, Row, Table, columns, count, with_interval
 
+PICTURES = {"iterations": "times of iterations: distribution by job, and their course"}
+"""Its pictures, and what they show."""
 MOST_POINTS = 160
 """Points of a job's line; of more iterations, each point is the mean of some successive ones."""
 DASHES = ((1, 0), (6, 3), (2, 2))

@@ -18,6 +18,8 @@ from fairlane.views.rows import Rows
 from fairlane.views.run.series import BY_JOB, CHOSEN, JOB, MOST_LINES, Series, chosen, highlighted
 from fairlane.views.tables import Column, Row, Table, count, time_ps, with_interval
 
+PICTURES = {"latency": "latencies of messages: quantiles by job, and their distribution"}
+"""Its pictures, and what they show."""
 MARKS = {"mean": "mean", "p50": "50%", "p99": "99%", "p999": "99.9%"}
 """Measures that are shown, by column."""
 SHAPES = ("diamond", "circle", "square", "triangle-up")

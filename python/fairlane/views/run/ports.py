@@ -17,6 +17,11 @@ from fairlane.views.rows import MOST_DOTS, Rows, boxes, dots, strips
 from fairlane.views.run.series import Series
 from fairlane.views.tables import Column
 
+PICTURES = {
+    "utilisation": "how busy and how blocked ports are, by class",
+    "timeline": "how busy and how blocked ports are over time, by role",
+}
+"""Its pictures, and what they show."""
 MOST_INTERVALS = 400
 """Of more intervals, successive ones are merged."""
 MOST_LINKS = 20_000

@@ -24,6 +24,11 @@ from fairlane.views.rows import EXTREMES, Rows, bars, box_numbers, boxes, dots, 
 from fairlane.views.run.series import JOB, WORKLOAD, Series, chosen, highlighted
 from fairlane.views.tables import Bad, Column, Faint, Good, Row, Table, change, columns, with_change, with_interval
 
+PICTURES = {
+    "slowdown": "throughput change of each job against its isolated run",
+    "comparison": "changes of each job between two runs",
+}
+"""Its pictures, and what they show."""
 MOST_BARS = 48
 """With more jobs than this, a row is a workload and a dot is a job."""
 MOST_CHANGED = 60
@@ -64,6 +69,12 @@ def notes(jobs: pl.DataFrame) -> Iterator[str]:
 
 
 def charts(series: Series) -> Iterator[Chart]:
+    """The changes between two runs, and W."""
+    yield from _comparison(series)
+    yield from _slowdowns(series)
+
+
+def _slowdowns(series: Series) -> Iterator[Chart]:
     """W by job, if any job can be compared with its isolated run."""
     rows = [
         series.row(name, job["name"], few=job["ten_iterations_ps"] is not None)
@@ -167,7 +178,7 @@ def _dots(
     yield dot.add_params(chosen())
 
 
-def comparison(series: Series) -> Iterator[Chart]:
+def _comparison(series: Series) -> Iterator[Chart]:
     """Of exactly two runs with a job in common: the change from the second to the first, as ``compare`` computes it."""
     if len(series.runs) != 2:
         return
@@ -202,7 +213,7 @@ def comparison(series: Series) -> Iterator[Chart]:
     )
 
 
-def jobs_table(series: Series) -> Table:
+def tables(series: Series) -> Iterator[Table]:
     """One row per job: work, where its time went, and its work relative to being alone."""
     shown = [
         *series.run_column,
@@ -216,7 +227,7 @@ def jobs_table(series: Series) -> Table:
     rows = together(series.runs, "run", _jobs).to_dicts()
     data = together(series.runs, "run", lambda run: run.jobs)
     sentence = f"{data['w'].count()} of {plural(len(rows), 'job')} are compared with their isolated run."
-    return Table(shown, rows, "Jobs", note=ABOUT_W, sentence=sentence, data=data)
+    yield Table(shown, rows, "Jobs", note=ABOUT_W, sentence=sentence, data=data)
 
 
 def _jobs(run: Run) -> pl.DataFrame:

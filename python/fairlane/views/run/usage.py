@@ -15,6 +15,11 @@ from fairlane.views.rows import Rows, bars, boxes, dots, stacked_rows, strips
 from fairlane.views.run.series import JOB, WORKLOAD, Series, chosen, highlighted
 from fairlane.views.tables import Column, Table, columns, fixed
 
+PICTURES = {
+    "calls": "shares of MPI calls and of waits in the time of each job",
+    "power": "frequency and power of the sockets of each job",
+}
+"""Its pictures, and what they show."""
 MOST_JOBS = 60
 """Jobs that have a row in these charts: those that compute least, or run slowest."""
 
@@ -193,7 +198,7 @@ def _together(run: Run) -> str:
     return f"{plural(sockets.height, 'socket')} take {float(sockets['mean_w'].sum()):,.0f} W together"
 
 
-def power_tables(series: Series) -> Iterator[Table]:
+def tables(series: Series) -> Iterator[Table]:
     """One row per job: its cap, how far that slows its sockets down, what a host draws, and the energy of all."""
     known = series.having(lambda run: run.power is not None)
     rows = together(known, "run", lambda run: by_job(_sockets_of(run))).to_dicts() if known else []

@@ -24,6 +24,14 @@ from fairlane.views.schedule.jobs import (
 from fairlane.views.slowdown import ERRORS
 from fairlane.views.tables import Column, Row, Table, Write, columns, fixed, naming
 
+PICTURES = {
+    "gantt": "jobs over time and hosts by allocator",
+    "allocators": "metrics of schedules by allocator",
+    "load": "utilisation, waiting jobs and the hosts that they request over time",
+    "distributions": "shares of jobs above each wait and slowdown",
+    "sizes": "mean waits and slowdowns by the size of jobs",
+}
+"""Its pictures, and what they show."""
 Window = tuple[float, float]
 """Instants, s."""
 

@@ -17,6 +17,20 @@ from fairlane.views.study import conditions, effects, parameters, tables, work
 from fairlane.views.study.series import DEFAULT, Compared, alone_everywhere
 from fairlane.views.tables import Bad, Table
 
+PICTURES = {
+    "work": "improvement of each job and W by workload and treatment",
+    "conditions": "time per iteration, W and improvement by condition",
+    "effects": "effects of treatments with their intervals",
+    "comparison": "changes of jobs against another study",
+    "extremes": "the worst, average and best job of each treatment",
+    "replicates": "effects by placement or seed",
+    "cells": "effects by job and point",
+    "sweeps": "effects by the values of each parameter",
+    "periods": "iterations by period of controllers",
+    "design": "shares of the variance by factor",
+    "measured": "columns of tables that a study measures",
+}
+"""Its pictures, and what they show."""
 _CHANGES = "Throughput of the first study's jobs against those of the others, over placements and seeds of both."
 MOST_FAILURES = 5
 """With more failures than this, the others are only counted."""

@@ -13,8 +13,8 @@ from fairlane.core.statistics import COVERAGE, SPREAD
 from fairlane.core.wording import listed, percent, plural, seconds, time_unit
 from fairlane.results.manifest import Sealed
 from fairlane.results.parquet import read_tables
-from fairlane.results.schemas import STUDY
-from fairlane.results.study import STUDY_SCHEMA_VERSION, StudyResults
+from fairlane.results.schemas import STUDY, STUDY_SCHEMA_VERSION
+from fairlane.results.study import StudyResults
 from fairlane.study.conditions import shown, varied
 from fairlane.study.replicates import PACE, over_points
 from fairlane.views.charts import (
