@@ -126,7 +126,7 @@ def test_what_is_read_is_simulated_with_routings_of_groups(
         jobs=[{"workload": {"name": "all_to_all", "compute": "1 us"}, "ranks": 24, "stop": 2}],
         duration="20 ms",
     )
-    fabric = Fabric.build(scenario.resolve().tables["fabric"])
+    fabric = scenario.resolve().fabric
     assert (fabric.hosts, fabric.plan["switches"], fabric.plan["row"]) == (24, ROWS * COLUMNS, COLUMNS)
     assert fabric.classes == ["host up", "host down", "green", "black", "blue"]
     engine = scenario.resolve().engine()

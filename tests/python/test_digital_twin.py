@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from fairlane import Scenario, ScenarioError
+from fairlane import Fabric, Scenario, ScenarioError
 from fairlane.results.milestones import Milestones
 from fairlane.sim.controller import DigitalTwin, JobWork, Settings, Work, control
 from fairlane.sim.controller.base import problems_of
@@ -159,7 +159,7 @@ def test_ranks_share_links_of_the_rails_that_their_jobs_use() -> None:
         tables = {**plain.tables, "fabric": planes}
         policies = [{"policy": "only", "only": rail} for rail in rails]
         jobs = (replace(job, rails=policy) for job, policy in zip(plain.jobs, policies, strict=True))
-        return contention(replace(plain, tables=tables, jobs=tuple(jobs)), 3)
+        return contention(replace(plain, tables=tables, jobs=tuple(jobs), fabric=Fabric.build(planes)), 3)
 
     def between(found: Any) -> float:
         return math.fsum(

@@ -159,7 +159,7 @@ def test_wrong_figures_are_refused(run: Run) -> None:
 def test_texts_are_short_and_tables_of_notebooks_escaped(run: Run) -> None:
     made = scenario()
     simulation = fairlane.Simulation(made)
-    fabric = fairlane.Fabric.build(simulation.scenario.tables["fabric"])
+    fabric = simulation.scenario.fabric
     assert repr(fabric) == "<Fabric of 16 hosts, 6 switches, 64 links>"
     assert repr(made) == "<Scenario scenario: 2 jobs on fat_tree for 300 us>"
     assert repr(simulation) == "<Simulation of scenario: 2 jobs, 0 s simulated>"

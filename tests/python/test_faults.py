@@ -195,7 +195,7 @@ def healed(fabric: dict[str, object], role: str) -> tuple[list[str], list[str]]:
             simulation = Simulation(Scenario(fabric={**fabric, "routing": routing}, network=network, jobs=[job]))
         except ScenarioError:  # it does not fit the fabric
             continue
-        links = Links(simulation.scenario.tables["fabric"]).table
+        links = Links(simulation.scenario.fabric).table
         between = pl.all_horizontal(pl.col("from_vertex", "to_vertex").str.starts_with("switch"))
         cables = links.filter(between)
         suiting = cables.filter(pl.col("role") == role) if role else cables

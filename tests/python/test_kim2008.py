@@ -5,7 +5,6 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from fairlane import Fabric
 from fairlane.papers.reproduce import folder_of, plan
 from fairlane.study.sql import Database
 from papers import held, performed, scenarios, small, stored_tables, study_of
@@ -20,7 +19,7 @@ def test_the_dragonfly_is_the_papers() -> None:
     chosen = plan("kim2008")
     assert len(list(study_of(chosen, "loads").points())) == 2 * 4 * 6 * 3
     scenario = scenarios(chosen, "loads", traffic="adversarial", routing="minimal")[0]
-    fabric = Fabric.build(scenario.resolve().tables["fabric"])
+    fabric = scenario.resolve().fabric
     assert (fabric.hosts, fabric.switches) == (1056, 264)
 
 

@@ -175,7 +175,7 @@ def test_an_error_stays_in_the_state(tmp_path: Path, monkeypatch: pytest.MonkeyP
     def fail(*_arguments: object, **_options: object) -> None:
         raise RunError("rank 3 waits forever", slug="stuck")
 
-    monkeypatch.setattr("fairlane.sim.runner.experiment.simulate", fail)
+    monkeypatch.setattr("fairlane.sim.runner.experiment.drive", fail)
     with pytest.raises(RunError):
         simulated(tmp_path / "run")
     found = read_live(tmp_path / "run")

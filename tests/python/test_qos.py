@@ -36,9 +36,8 @@ def uplink_bytes(strategy: str, jobs: list[dict[str, Any]]) -> dict[int, int]:
     simulation.run_for("2 ms")
     ports = simulation.table("ports")
     after = (ports["bytes"] - before).to_numpy()
-    from fairlane import Fabric
 
-    links = Fabric.build(simulation.scenario.tables["fabric"]).links
+    links = simulation.scenario.fabric.links
     up = [
         link
         for link, from_switch, to_switch in zip(

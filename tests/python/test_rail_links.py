@@ -56,7 +56,7 @@ def scenario(fabric: Mapping[str, Any], *jobs: dict[str, Any], duration: str = "
 def test_the_links_of_a_job_are_exactly_those_that_carry_its_bytes(rails: Any, wiring: str) -> None:
     one = scenario(fabric_of(wiring), job("only", [0, 1, 2, 5, 9, 14], rails, ranks_per_host=2))
     resolved = one.resolve()
-    fabric = Fabric.build(resolved.tables["fabric"])
+    fabric = resolved.fabric
     [placed] = resolved.jobs
     ports = run(one, isolated=False).ports.filter(pl.col("bytes") > 0)
     assert ports.height
@@ -114,7 +114,7 @@ def test_predicted_loads_are_the_simulated_bytes(rails: Any, wiring: str) -> Non
     settings = {"network": {"header": 0}, "mpi": {"eager_threshold": "1 MiB"}, "duration": "1 ms"}
     one = Scenario.read({"fabric": fabric_of(wiring), "jobs": [spread], **settings})
     resolved = one.resolve()
-    fabric, [placed] = Fabric.build(resolved.tables["fabric"]), resolved.jobs
+    fabric, [placed] = resolved.fabric, resolved.jobs
     source = placed.table.workload
     assert source is not None
     traffic = observe(program_of(source, placed.ranks, resolved.seed, placed.number)).total
@@ -136,7 +136,7 @@ def test_ranks_that_communicate_are_placed_at_one_leaf_of_each_rail(wiring: str)
     shared = {"fabric": fabric_of(wiring), "duration": "100 us", "jobs": jobs}
     for name in ("pattern", "packed"):
         placed = Scenario.read({**shared, "placement": name}).resolve()
-        fabric = Fabric.build(placed.tables["fabric"])
+        fabric = placed.fabric
         hosts = {job.name: job.hosts for job in placed.jobs}
         assert sorted(host for some in hosts.values() for host in some) == list(range(16)), "each host once"
         found = measure(fabric, hosts, {job.name: job.rails for job in placed.jobs})

@@ -70,6 +70,11 @@ class FakeScenario:
         ]
 
     @property
+    def fabric(self) -> Any:
+        raw, classes = fake_links()
+        return SimpleNamespace(link_rows=lambda: raw, classes=classes, host_names=["host0", "host1"])
+
+    @property
     def spec(self) -> dict[str, Any]:
         return {**self.tables, "jobs": self.specs}
 
@@ -88,11 +93,7 @@ class FakeScenario:
 
 
 @pytest.fixture(autouse=True)
-def _fabric(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fake's fabric in the simulator's place."""
-    raw, classes = fake_links()
-    fabric = SimpleNamespace(links=lambda: raw, classes=lambda: classes)
-    monkeypatch.setattr("fairlane.core.bridge.fabric", lambda _spec: fabric)
+def _version(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "version", lambda _name: "0.0.1")
 
 

@@ -16,7 +16,6 @@ from fairlane.inputs.hosts import SlurmJob, can_hold, compress, expand, in_order
 from fairlane.inputs.slurm_jobs import read_job_list
 from fairlane.model.fabric.export import FORMATS
 from fairlane.model.fabric.reader import read_wiring
-from fairlane.model.fabric.view import Fabric
 from fairlane.model.fabric.wiring import Wiring
 
 DATA = Path(__file__).parents[1] / "data" / "fabrics"
@@ -161,7 +160,7 @@ def test_node_lists_that_are_printed_are_read_back(tmp_path: Path, capsys: pytes
     )
     assert execute(["place", str(scenario), "--slurm"]) == 0
     (tmp_path / "jobs").write_text(capsys.readouterr().out)
-    found, notes = read_allocation(tmp_path / "jobs", Fabric.build(made.tables["fabric"]))
+    found, notes = read_allocation(tmp_path / "jobs", made.fabric)
     assert {job: set(of.hosts) for job, of in found.items()} == {job.name: set(job.hosts) for job in made.jobs}
     assert notes == []
 

@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from fairlane.model.fabric.view import Fabric
 from fairlane.model.scenario.resolve import decide
 from fairlane.papers.published.smith2018.method import counted
 from fairlane.papers.reproduce import Judged, Reproduction, plan
@@ -100,7 +99,7 @@ def test_a_run_is_as_large_as_in_the_paper() -> None:
     milc, others = found.jobs[0], found.jobs[1:]
     assert (milc.ranks, len(set(milc.hosts))) == (6144, 384)
     assert max(milc.hosts.count(host) for host in set(milc.hosts)) == 16
-    fabric = Fabric.build(found.tables["fabric"])
+    fabric = found.fabric
     assert fabric.hosts == 5760
     assert len({fabric.leaf_of[host] // 96 for host in milc.hosts}) == 7
     assert len({fabric.leaf_of[host] for host in milc.hosts}) < 120, "whole switches, mostly"

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from fairlane import Scenario, Simulation
-from fairlane.model.fabric.view import Fabric
 from oracle.fabrics import decode
 
 STREAM = {"ranks": 2, "ranks_per_host": 1}
@@ -36,7 +35,7 @@ def test_idle_ports_between_busy_ones_get_the_same(busy: tuple[int, int]) -> Non
     scenario = Scenario.read(document)
     simulation = Simulation(scenario)
     simulation.run_until(8 * 10**9)
-    links = Fabric.build(scenario.resolve().tables["fabric"]).links
+    links = scenario.resolve().fabric.links
     ports = decode(simulation.engine.table("ports"))
     probe = {
         link: packets

@@ -17,7 +17,6 @@ import pytest
 
 from fairlane import Scenario, ScenarioError, Simulation
 from fairlane.cli.main import execute
-from fairlane.model.fabric.view import Fabric
 from fairlane.model.pattern import observe, program_of
 from fairlane.model.scenario.models import Job
 from fairlane.model.workload import trace
@@ -78,7 +77,7 @@ def counted(trace: Path) -> dict[str, Any]:
 def payload(simulation: Simulation, lane: int) -> int:
     """Payload bytes that left the hosts in a lane: what is on the wire without the packets' headers."""
     ports = simulation.table("ports")
-    links = Fabric.build(simulation.scenario.tables["fabric"]).links
+    links = simulation.scenario.fabric.links
     out = ports.filter(lane=lane).filter(pl.col("link").is_in(links["link"][links["from_host"] >= 0].tolist()))
     return int(out["bytes"].sum()) - HEADER * int(out["packets"].sum())
 

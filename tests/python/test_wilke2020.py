@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from fairlane import Fabric, required_virtual_lanes
+from fairlane import required_virtual_lanes
 from fairlane.model.scenario.resolve import decide
 from fairlane.papers.planning import Plan
 from fairlane.papers.reproduce import plan
@@ -47,7 +47,7 @@ def test_the_paper_has_8192_hosts_that_are_all_in_use(full: Plan, fabric: str, s
         assert [job.ranks for job in resolved.jobs] == [1024] * background + [1024 * size]
         assert len({host for job in resolved.jobs for host in job.hosts}) == 8192
         assert resolved.tables["qos"]["arbiter"]["params"]["weights"] == [1] * background + [size]
-    assert Fabric.build(resolved.tables["fabric"]).switches == switches
+    assert resolved.fabric.switches == switches
 
 
 def test_the_foreground_has_the_same_hosts_whatever_runs_beside_it(quick: Plan) -> None:
@@ -60,7 +60,7 @@ def test_the_foreground_has_the_same_hosts_whatever_runs_beside_it(quick: Plan) 
 
 def test_without_contention_only_the_hosts_links_are_of_this_world(quick: Plan) -> None:
     (scenario,) = scenarios(quick, "fft", fabric="fat-tree", background="no_contention")
-    links = Fabric.build(decide(scenario).tables["fabric"]).links
+    links = decide(scenario).fabric.links
     column = next(name for name in links if name.startswith("bandwidth"))
     rates = {role: set(links[column][links["role"] == role].tolist()) for role in ("host", "up", "down")}
     assert rates == {"host": {10**11}, "up": {10**14}, "down": {10**14}}

@@ -8,7 +8,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from fairlane import Fabric
 from fairlane.learn.scheduler.compare import compare_allocators
 from fairlane.learn.scheduler.log import read_log
 from fairlane.learn.scheduler.slowdown.forecast import Forecast
@@ -48,7 +47,7 @@ def test_tori_have_2048_nodes_and_the_bandwidth_that_is_asked_for() -> None:
     for study, network in (("dimensions", "7D"), ("bandwidth", "5D, 4 GiB/s"), ("fixed-aggregate", "3D, fixed")):
         (scenario,) = scenarios(chosen, study, application="crystal", network=network)
         resolved = decide(scenario)
-        fabric = Fabric.build(resolved.tables["fabric"])
+        fabric = resolved.fabric
         assert fabric.hosts == 2048
         given = scenario.fabric.parameters
         rates[network] = (given["bandwidth"], given["host_bandwidth"])
@@ -64,7 +63,7 @@ def test_tori_have_2048_nodes_and_the_bandwidth_that_is_asked_for() -> None:
 def test_a_node_has_28_gb_per_second_in_all(network: str, rate: float) -> None:
     chosen = plan("yang2016", quick=True, only="yang.fixed-aggregate")
     (scenario,) = scenarios(chosen, "fixed-aggregate", application="crystal", network=network)
-    links = Fabric.build(decide(scenario).tables["fabric"]).links
+    links = decide(scenario).fabric.links
     bandwidth = links[next(name for name in links if name.startswith("bandwidth"))]
     between = links["role"] != "host"
     assert set(bandwidth[between].tolist()) == {rate}

@@ -249,8 +249,8 @@ def _runner(case: Case, resolved: Resolved, straight: Simulation) -> int:
     """As `fairlane run` does, with samples, counters at iterations, and what is recorded."""
     if case.changes:
         return 0
-    outcome = Experiment(resolved, isolated=False).perform(progress=False)
-    if outcome.together.measured.digest != straight.digest():
+    measured = Experiment(resolved, isolated=False).perform(progress=False)
+    if measured.together.digest != straight.digest():
         raise Difference("runner", "the runner's digest differs")
     return 1
 

@@ -135,7 +135,7 @@ def check(
     with listing() as code, used() as plugins:
         loaded = Scenario.load(scenario, set=assignments or (), seed=seed, allow_code=allow_code)
         resolved = loaded.decide() if code else loaded.resolve()
-    fabric = Fabric.build(resolved.tables["fabric"])
+    fabric = resolved.fabric
     needs = resolved.estimate
     facts = {
         "scenario": resolved.name,
@@ -194,7 +194,7 @@ def place(
 
     loaded = Scenario.load(scenario, set=assignments or (), seed=seed, allow_code=allow_code)
     resolved = loaded.decide()
-    fabric = Fabric.build(resolved.tables["fabric"])
+    fabric = resolved.fabric
     jobs = {job.name: job.hosts for job in resolved.jobs}
     rails = {job.name: job.rails for job in resolved.jobs}
     names = slurm_names(fabric.host_names)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from fairlane.core import bridge
 from fairlane.core.drive import drive
 from fairlane.core.errors import Problem, ScenarioError
-from fairlane.core.tables import PS, frame, totals
+from fairlane.core.tables import PS, EngineTables, Work, frame, totals
 from fairlane.core.units import DURATION, SIZE
 from fairlane.core.wording import html_table, plural, seconds
 from fairlane.inputs.parameters import named, resolve_parameters
@@ -25,15 +25,11 @@ from fairlane.results import derive
 from fairlane.results.latency import Latency
 from fairlane.results.run import Run, RunMeta
 from fairlane.results.schemas import RUN
-from fairlane.results.tables import Links, Observed, Tables
+from fairlane.results.tables import Links, Measured
 from fairlane.sim.stepping import Completion, Messages, amount
 
 if TYPE_CHECKING:
     import polars as pl
-
-    from fairlane.results.latency import Latency
-    from fairlane.results.run import Run
-    from fairlane.results.tables import Tables
 
 __all__ = ["Simulation"]
 
@@ -64,7 +60,7 @@ class Simulation:
         self._messages = Messages()
         automatic = threads is None
         self._core = self._resolved.engine(free_cores() if threads is None else threads, automatic=automatic)
-        self._links = Links(self._resolved.tables["fabric"])
+        self._links = Links(self._resolved.fabric)
 
     @property
     def scenario(self) -> Resolved:
@@ -339,8 +335,8 @@ class Simulation:
 
     def failures(self) -> "pl.DataFrame":
         """The jobs that have failed so far, because a packet was lost for good: a row each, in the order of time."""
-        measured = Observed.of(self._core, self._resolved).measured
-        return derive.failures(derive.labels_of(self._resolved), measured, (), self._links.hosts)
+        hosts = self._resolved.fabric.host_names
+        return derive.failures(derive.labels_of(self._resolved), Work.of(self._core), (), hosts)
 
     def sweeps(self) -> "pl.DataFrame":
         """Return the recomputations of routes so far: time, routing, reason, and the hosts that were cut off."""
@@ -348,8 +344,7 @@ class Simulation:
 
     def pauses(self) -> "pl.DataFrame":
         """The lanes that priority flow control has paused so far, in order of their first pauses."""
-        measured = Observed.of(self._core, self._resolved).measured
-        return derive.pauses(self._links.table, measured)
+        return derive.pauses(self._links.table, EngineTables.of(self._core))
 
     def fork(self) -> Self:
         """A second simulation that goes on from here by itself."""
@@ -360,28 +355,28 @@ class Simulation:
         other._core = self._core.fork()
         return other
 
-    def result(self) -> "Run":
+    def result(self) -> Run:
         """Return the measurements so far, as a run in memory.
 
         There are no isolated runs, so ``w`` is null, and no samples of ports nor counters of iterations.
         """
-        tables, (started, wall, cpu) = self._tables(), self._started
+        measured, (started, wall, cpu) = self._measured(), self._started
         meta = RunMeta(
             version=version("fairlane"),
             scenario=self._resolved.name,
             seed=self._resolved.seed,
             digest=self.digest(),
             duration_ps=self._asked,
-            simulated_ps=tables.observed.measured.now,
+            simulated_ps=measured.together.now,
             packet_hops=self.packet_hops,
-            totals=tables.observed.measured.totals,
+            totals=measured.together.totals,
             wall_s=time.monotonic() - wall,
             cpu_s=time.process_time() - cpu,
             started=started,
             partial=False,
             notes=self._resolved.notes,
         )
-        return Run.of(meta, dict(tables.items()))
+        return Run.of(meta, dict(measured.items()))
 
     def table(self, name: str) -> "pl.DataFrame":
         """One table of what was measured so far, as in ``result``.
@@ -390,15 +385,15 @@ class Simulation:
         """
         if name not in RUN:
             raise ScenarioError(Problem.unknown(name, "table", name, list(RUN)))
-        frame = self._tables().table(name)
+        frame = self._measured().table(name)
         if frame is None:
             raise ScenarioError(Problem(name, "the scenario does not ask for this table (see its table observe)"))
         return frame
 
-    def _tables(self) -> "Tables":
-        return Tables(self._resolved, Observed.of(self._core, self._resolved), self._links)
+    def _measured(self) -> Measured:
+        return Measured.of(self._core, self._resolved, self._links)
 
-    def latency(self) -> "Latency":
+    def latency(self) -> Latency:
         """The latencies of all messages and packets delivered so far; empty without ``observe.counters``."""
         return Latency.measured(self._core)
 

@@ -17,7 +17,7 @@ from fairlane.core.tables import job_finished
 from fairlane.core.units import DURATION
 from fairlane.model.scenario import Scenario
 from fairlane.results.schemas import RUN
-from fairlane.results.tables import Links, Observed, Tables
+from fairlane.results.tables import Links, Measured
 from fairlane.sim.runner.counters import IterationCounters, PortSampler
 from fairlane.study.cells import DEFAULT, Cell, CellRun
 from fairlane.study.pinned import pin
@@ -108,10 +108,10 @@ def measure(scenario: Scenario, arguments: Mapping[str, Any], watch: Stopwatch) 
         raise RunError(f"{scenario.name}: {words}", slug="limit")
     with watch.lap("tables"):
         counted = counters.table(engine) if counters else None
-        made = Tables(
+        made = Measured.of(
+            engine,
             resolved,
-            Observed.of(engine, resolved),
-            Links(resolved.tables["fabric"]),
+            Links(resolved.fabric),
             samples=sampler.table() if sampler else None,
             counters=counted,
             counters_before=counters.windows() if counters else None,
@@ -135,14 +135,14 @@ def columns_of(table: pl.DataFrame) -> dict[str, list[Any]]:
     return table.with_columns(pl.selectors.enum().cast(pl.String)).to_dict(as_series=False)
 
 
-def _observed(made: Tables, engine: Engine, until: str | None, asked: str) -> dict[str, pl.DataFrame]:
+def _observed(made: Measured, engine: Engine, until: str | None, asked: str) -> dict[str, pl.DataFrame]:
     """The tables of a run without isolated ones that a text of queries names, and the table ``run``."""
     tables = {name: made.table(name) for name in RUN if name in asked}
     run = {
         "scenario": [made.scenario.name],
         "seed": [made.scenario.seed],
         "until": [until],
-        "simulated_ps": [made.observed.measured.now],
+        "simulated_ps": [made.together.now],
         "stopped_ps": [engine.now],
         "packet_hops": [engine.packet_hops],
         "digest": [engine.digest()],

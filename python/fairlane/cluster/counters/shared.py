@@ -70,7 +70,7 @@ def read_allocation(file: Path, fabric: Fabric) -> tuple[dict[str, Allocation], 
 
 def _of_scenario(file: Path, fabric: Fabric) -> dict[str, Allocation]:
     resolved = Scenario.load(file).decide()
-    names = Fabric.build(resolved.tables["fabric"]).host_names
+    names = resolved.fabric.host_names
     return {
         job.name: Allocation(fabric.host_numbers([names[host] for host in job.hosts]), job.rails)
         for job in resolved.jobs

@@ -158,7 +158,7 @@ def export(
     settings, shares, more = settings_of(resolved, approximate=approximate, data_lanes=data_lanes, entries=entries)
     check_names(list(levels))
     granted = read_grants(grants, levels)
-    fabric = Fabric.build(resolved.tables["fabric"])
+    fabric = resolved.fabric
     notes += [*more, *_channels(fabric, settings)]
     ports = _ports(resolved, fabric, dump)
     if dump is None:

@@ -33,7 +33,6 @@ from typing import Any
 
 import polars as pl
 
-from fairlane.core import bridge
 from fairlane.core.errors import Problem, ScenarioError
 from fairlane.core.tables import EngineTables, frame, marks
 from fairlane.model.scenario import Scenario
@@ -189,8 +188,7 @@ def simulate(scenario: Scenario, _arguments: Mapping[str, Any], watch: Stopwatch
     with watch.lap("simulating"):
         engine = watch.drive(resolved)
     measured, jobs = EngineTables.of(engine), list[dict[str, Any]]()
-    fabric = bridge.fabric(resolved.tables["fabric"])
-    links, marked = frame(fabric.links()), marks(engine)
+    links, marked = frame(resolved.fabric.link_rows()), marks(engine)
     for number, job in enumerate(resolved.jobs):
         ranks = measured.ranks.filter(pl.col("job") == number)
         ended = bool((ranks["finished"] != 0).all())
@@ -206,7 +204,7 @@ def simulate(scenario: Scenario, _arguments: Mapping[str, Any], watch: Stopwatch
                 "own": int(own["waiting"].sum()) / job.ranks,
             }
         )
-    used = link_utilisation(measured, fabric, measured.now)
+    used = link_utilisation(measured, links, measured.now)
     return {"jobs": jobs, **used, "packet_hops": measured.packet_hops, "digest": measured.digest}
 
 
@@ -231,12 +229,11 @@ def extract_features(measured: EngineTables, job: int) -> dict[str, float]:
     return {**means.row(0, named=True), "collective_share": collective / whole if whole else 0.0}
 
 
-def link_utilisation(measured: EngineTables, fabric: bridge.Fabric, span: int) -> dict[str, float]:
+def link_utilisation(measured: EngineTables, links: pl.DataFrame, span: int) -> dict[str, float]:
     """Utilisation of links over ``span`` ps.
 
     The busiest of a host, the busiest between switches, and the mean of all between switches that carried anything.
     """
-    links = frame(fabric.links())
     of_host = (pl.col("from_host") >= 0) | (pl.col("to_host") >= 0)
     busy = (
         measured.ports.group_by("link")

@@ -62,6 +62,10 @@ class Graph:
         """The links' columns; ``from_host`` and ``to_host`` are -1 where a link ends at a switch, and the reverse."""
         return columns(self._core.links())
 
+    def link_rows(self) -> bridge.RawTable:
+        """The columns of ``links`` as the simulator has them."""
+        return self._core.links()
+
     @cached_property
     def link_kinds(self) -> dict[str, NDArray[Any]]:
         """The kinds of links, in the order of their first links, by columns of ``links``; ``to_host`` is 0 or 1.

@@ -98,7 +98,7 @@ def _decide(scenario: "ScenarioTables") -> Resolved:
     ]
     observe = scenario.observe
     looked_at = (observe.interval, observe.switch_counters, scenario.until, observe.leave_one_out)
-    resolved = Resolved(scenario.name, scenario.seed, scenario.duration, tables, tuple(jobs), *looked_at)
+    resolved = Resolved(scenario.name, scenario.seed, scenario.duration, tables, tuple(jobs), *looked_at, fabric=fabric)
     try:
         building(lambda: fabric.check_simulation(resolved.spec, [job.program for job in jobs]))
     except Problems as problems:

@@ -190,6 +190,8 @@ class Resolved:
     """Warnings about the results, one sentence each: printed by ``check`` and after a run."""
     estimate: Estimate | None = None
     """Estimated memory and time of a run; None if not estimated."""
+    fabric: Fabric = field(kw_only=True, repr=False, compare=False)
+    """The fabric of ``tables``, built."""
 
     @property
     def spec(self) -> dict[str, Any]:
@@ -240,8 +242,8 @@ class Resolved:
 
 def injection_of(resolved: Resolved, job: ResolvedJob) -> Injection:
     """Return the injection of each rank of ``job``: ranks of a host share the links of their adapters evenly."""
-    fabric = Fabric.build(resolved.tables["fabric"])
-    rails, adapters = job.rails or {}, fabric.adapters_of_hosts
+    fabric, rails = resolved.fabric, job.rails or {}
+    adapters = fabric.adapters_of_hosts
     match rails.get("policy"):
         case "only":
             adapters_of_ranks: list[int | None] = [rails["only"]] * job.ranks

@@ -4,7 +4,7 @@ What is recorded so is kept in the run's folder, and read from there the next ti
 """
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.metadata import version
@@ -25,8 +25,8 @@ from fairlane.results.parquet import read_tables
 from fairlane.results.run import SCENARIO, Run, file_of_run
 from fairlane.results.schemas import ANALYSIS, SCHEMA_VERSION
 from fairlane.sim.analysis.record import Record, Span, View, spec_of
-from fairlane.sim.runner.experiment import WATCH_S, simulate
-from fairlane.sim.runner.progress import Gauge, display
+from fairlane.sim.runner.experiment import Simulated, watch
+from fairlane.sim.runner.progress import display
 
 MAX_HOPS = 200_000_000
 """A stretch with about so many packet-hops or more is not recorded: each is a row."""
@@ -188,26 +188,14 @@ class Again:
     def _simulate(self, scenarios: Sequence[Resolved]) -> list[Engine]:
         """Simulates all of these at once, with progress; Ctrl-C ends them."""
         stop = Event()
-
-        def run(scenario: Resolved, gauge: Gauge) -> Engine:
-            engine = scenario.engine()
-            simulate(engine, gauge, gauge.duration, stop)
-            return engine
-
-        gauges = [Gauge(scenario.duration) for scenario in scenarios]
+        simulated = [Simulated(scenario.engine, scenario.duration) for scenario in scenarios]
         pool = ThreadPoolExecutor(max_workers=len(scenarios))
         try:
-            pairs = zip(scenarios, gauges, strict=True)
-            running = [pool.submit(run, scenario, gauge) for scenario, gauge in pairs]
-            longest = max(gauges, key=lambda gauge: gauge.duration)
-            with display(longest, {}, wanted=self.progress) as shown:
-                pending = set(running)
-                while pending:
-                    done, pending = wait(pending, timeout=WATCH_S)
-                    for future in done:
-                        future.result()
-                    shown.update()
-            return [future.result() for future in running]
+            running = [pool.submit(one.advance, one.gauge.duration, stop) for one in simulated]
+            longest = max((one.gauge for one in simulated), key=lambda gauge: gauge.duration)
+            with display(longest, {}, wanted=self.progress) as show:
+                watch(running, [show])
+            return [one.engine for one in simulated]
         finally:
             stop.set()
             pool.shutdown(wait=True, cancel_futures=True)

@@ -11,7 +11,6 @@ from typing import Any, Self
 
 import polars as pl
 
-from fairlane.core import bridge
 from fairlane.core.errors import ResultsError
 from fairlane.core.tables import PS, frame
 from fairlane.inputs.files import MOST_STORED, parse_json, read_bytes
@@ -195,9 +194,13 @@ class View:
     @classmethod
     def of(cls, fabric: Mapping[str, Any], names: Sequence[str], hosts: Sequence[Sequence[int]]) -> Self:
         """The view of a fabric as a resolved scenario describes it, with its jobs."""
-        core = bridge.fabric(fabric)
-        table = links(frame(core.links()), core.classes())
-        return cls(Fabric(core), table, tuple(names), tuple(tuple(of_job) for of_job in hosts))
+        built = Fabric.build(fabric)
+        return cls(
+            built,
+            links(frame(built.link_rows()), built.classes),
+            tuple(names),
+            tuple(tuple(of_job) for of_job in hosts),
+        )
 
     def host_names(self, job: str) -> list[str]:
         """The name of the host of each rank of a job."""

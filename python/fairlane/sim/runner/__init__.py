@@ -15,7 +15,6 @@ from fairlane.core.errors import ResultsError
 from fairlane.inputs.problems import Problems
 from fairlane.model.scenario.checks import late
 from fairlane.results.run import Run, RunMeta, Source, Timings, new_folder
-from fairlane.results.tables import Links, Tables
 from fairlane.sim.runner.experiment import Experiment
 from fairlane.sim.runner.live import watched
 
@@ -68,11 +67,11 @@ def run(
     if problems:
         raise scenario.error(Problems(*problems))
     resolved = scenario.resolve()
-    begun, links = time.monotonic(), Links(resolved.tables["fabric"])
-    with watched(folder if live else None, resolved, links, started) as view:
-        left_out = resolved.leave_one_out if leave_one_out is None else leave_one_out
-        experiment = Experiment(resolved, isolated=isolated, leave_one_out=left_out, threads=threads, live=view)
-        outcome = experiment.perform(progress=progress)
+    begun = time.monotonic()
+    left_out = resolved.leave_one_out if leave_one_out is None else leave_one_out
+    experiment = Experiment(resolved, isolated=isolated, leave_one_out=left_out, threads=threads)
+    with watched(folder if live else None, experiment, started) as view:
+        measured = experiment.perform(progress=progress, observe=view.update if view else None)
         simulated = time.monotonic()
         if view is not None:
             view.storing()
@@ -80,45 +79,32 @@ def run(
             set_up_s=begun - wall - resolved.calibration_s,
             calibration_s=resolved.calibration_s,
             simulation_s=simulated - begun,
-            engine_s=outcome.engine_s,
-            isolated_s=outcome.isolated_s,
-            leave_one_out_s=outcome.leave_one_out_s,
+            **experiment.engine_seconds(),
         )
-        together = outcome.together.measured
+        together = measured.together
         meta = RunMeta(
             version=version("fairlane"),
             scenario=scenario.name,
             seed=scenario.seed,
             digest=together.digest,
-            duration_ps=outcome.duration,
+            duration_ps=experiment.duration,
             simulated_ps=together.now,
             packet_hops=together.packet_hops,
             totals=together.totals,
             wall_s=time.monotonic() - wall,
             cpu_s=time.process_time() - cpu,
             started=started,
-            partial=outcome.partial,
-            notes=(*resolved.notes, *outcome.notes),
+            partial=experiment.partial,
+            notes=(*resolved.notes, *experiment.notes),
             timings=timings,
-            threads=outcome.shards,  # each shard has a thread of its own
-            shards=outcome.shards,
+            threads=experiment.shards,  # each shard has a thread of its own
+            shards=experiment.shards,
         )
-        made = Tables(
-            resolved,
-            outcome.together,
-            links,
-            alone=outcome.alone,
-            without=outcome.without,
-            samples=outcome.samples,
-            counters=outcome.counted,
-            counters_before=outcome.before,
-            latency_intervals=outcome.latency_intervals,
-        )
-        found = Run.of(meta, dict(made.items()), source=Source(scenario.text, json.dumps(resolved.spec)))
+        found = Run.of(meta, dict(measured.items()), source=Source(scenario.text, json.dumps(resolved.spec)))
         if folder is not None:
             found = found.save(folder)
     written = time.monotonic()
-    if figures and not outcome.partial:
+    if figures and not experiment.partial:
         found.draw()
     spent = {"writing_s": written - simulated, "figures_s": time.monotonic() - written}
     return replace(found, meta=meta.model_copy(update={"timings": timings.model_copy(update=spent)}))

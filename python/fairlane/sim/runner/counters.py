@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from fairlane.core.drive import Engine
 from fairlane.core.tables import PS, frame, marks, timed
 from fairlane.model.fabric.graph import columns
-from fairlane.model.fabric.view import Fabric
 
 if TYPE_CHECKING:
     from fairlane.model.scenario import Resolved
@@ -238,7 +237,7 @@ def _elapsed(marked: pl.DataFrame, ranks: int) -> pl.DataFrame:
 
 def _visible(resolved: "Resolved", job: int, *, everywhere: bool) -> NDArray[np.int64]:
     """The links that end at the switches of the job's hosts, or at any switch, ascending."""
-    links = Fabric.build(resolved.tables["fabric"]).links
+    links = resolved.fabric.links
     ends = links["to_switch"]
     mine = np.isin(links["from_host"], np.asarray(resolved.jobs[job].hosts))
     seen = (ends >= 0) if everywhere else np.isin(ends, np.unique(ends[mine]))

@@ -1,14 +1,12 @@
 """All simulations of a run, on all cores, watched, and stopped by Ctrl-C."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from threading import Event
 from typing import TYPE_CHECKING
-
-import polars as pl
 
 from fairlane.core.drive import Engine, Slice, Watcher, drive
 from fairlane.core.errors import Problem, RunError, ScenarioError
@@ -16,11 +14,10 @@ from fairlane.core.tables import Work, frame
 from fairlane.model.scenario.estimate import free_cores, machine_cores
 from fairlane.results.culprit import LeftOut
 from fairlane.results.latency import LatencyBatches
-from fairlane.results.tables import Observed
+from fairlane.results.tables import Links, Measured
 from fairlane.sim.runner.counters import IterationCounters, PortSampler
-from fairlane.sim.runner.live import Live, StopRequestedError
 from fairlane.sim.runner.precision import Precision
-from fairlane.sim.runner.progress import Display, Displays, Gauge, display
+from fairlane.sim.runner.progress import Gauge, StopRequestedError, display
 
 if TYPE_CHECKING:
     from fairlane.model.scenario import Resolved
@@ -34,36 +31,18 @@ that sends faster than its network takes would fill the memory before an iterati
 LATER_PS = 10**15  # the simulated time after which no iteration is waited for, ps
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """Measurements of the simulations of a run."""
-
-    together: Observed  # all jobs at once
-    alone: Sequence[Work | None]  # each job on its own; None where there is nothing that can be compared
-    partial: bool  # whether some simulation was stopped before its end
-    samples: pl.DataFrame | None = None  # samples of ports in the co-run, if requested
-    counted: pl.DataFrame | None = None  # counters of each iteration of a job, if requested
-    before: pl.DataFrame | None = None  # the same of windows before each iteration, if requested
-    latency_intervals: pl.DataFrame | None = None  # the ends of the intervals of latencies
-    shards: int = 1  # parts into which the fabric was divided in the co-run, each simulated by a thread of its own
-    engine_s: float = 0.0  # wall time in which the engine simulated the co-run, s
-    isolated_s: float = 0.0  # the same of all isolated runs, summed over them, s
-    without: Sequence[LeftOut] = ()  # the leave-one-out runs, if requested and not interrupted
-    leave_one_out_s: float = 0.0  # wall time of the engine in them, summed over them, s
-    duration: int = 0  # the simulated time that was asked for, or turned out to be enough, ps
-    notes: tuple[str, ...] = ()  # how precise the results are, where that was asked for
-
-
 class Simulated:
     """One of the simulations of a run: built when it first advances, and simulated in parts."""
 
-    def __init__(self, build: Callable[[], Engine], gauge: Gauge, watchers: Sequence[Watcher] = ()) -> None:
+    def __init__(self, build: Callable[[], Engine], duration: int, watchers: Sequence[Watcher] = ()) -> None:
         self._build = build
-        self._gauge = gauge
         self._watchers = watchers
         self._engine: Engine | None = None
+        self.gauge = Gauge(duration)
         self.complete = False
         """Whether the last part was simulated to its end."""
+        self.work: Work | None = None
+        """What it has measured, once nothing follows."""
 
     @property
     def engine(self) -> Engine:
@@ -73,20 +52,23 @@ class Simulated:
         return self._engine
 
     def advance(self, to: int, stop: Event) -> None:
-        """Simulates up to an instant, ps, unless it is stopped."""
+        """Simulates up to an instant, ps, unless it is stopped. Raises ``RunError``."""
         self.complete = False
         if not stop.is_set():
-            self.complete = simulate(self.engine, self._gauge, to, stop, self._watchers)
-
-    def release(self) -> None:
-        """Lets the engine go, with its memory."""
-        self._engine = None
+            engine = self.engine
+            with self.gauge.running():
+                end = drive(engine, to, watchers=self._watchers, progress=self.gauge.reach, stop=stop, last=False)
+            self.complete = end.complete
 
     def finish(self) -> None:
         """Nothing follows: watchers look once more."""
-        self._gauge.finished = True
+        self.gauge.finished = True
         for watcher in self._watchers:
             watcher.look(self.engine)
+
+    def keep(self, work: Work) -> None:
+        """Keeps what it has measured, and lets the engine go, with its memory."""
+        self.work, self._engine = work, None
 
 
 class Experiment:
@@ -96,23 +78,18 @@ class Experiment:
 
     ``threads`` simulate all jobs together; without it as many as there are free cores for each of the simulations,
     where the fabric is large enough to gain. Of a scenario with ``until`` all are simulated part by part, until the
-    results are precise enough. ``live`` shows other processes how far they are, and stops them on request.
+    results are precise enough.
     """
 
     def __init__(
-        self,
-        scenario: "Resolved",
-        *,
-        isolated: bool,
-        leave_one_out: bool = False,
-        threads: int | None = None,
-        live: Live | None = None,
+        self, scenario: "Resolved", *, isolated: bool, leave_one_out: bool = False, threads: int | None = None
     ) -> None:
         until = scenario.until
         if until and until.of == "w" and not isolated:
             allowed = '"time_per_iteration", or isolated runs'
             raise ScenarioError(Problem("until.of", "needs isolated runs, and there are none", until.of, allowed))
-        self._scenario = scenario
+        self.scenario = scenario
+        self.links = Links(scenario.fabric)
         self._threads = threads
         self._stop = Event()
         # The co-run of a single job is its isolated run.
@@ -126,156 +103,151 @@ class Experiment:
         counts = scenario.tables["observe"]["counters"]
         self._batches = LatencyBatches(self._instants[0], [job.workload for job in scenario.jobs]) if counts else None
         watchers: list[Watcher] = [it for it in (self._sampler, self._counters, self._batches) if it]
-        self._live = live
-        self._gauge = live.co_run(scenario.duration) if live else Gauge(scenario.duration)
-        self._together = Simulated(self._all_jobs, self._gauge, watchers)
+        self.together = Simulated(self._all_jobs, scenario.duration, watchers)
         alone = [job for job in compared if isolated and not self._is_alone]
-        gauges = {job: live.isolated(job, scenario.duration) if live else Gauge(scenario.duration) for job in alone}
-        self._alone = {job: Simulated(partial(self._some_jobs, [job]), gauge) for job, gauge in gauges.items()}
-        self._aggressors = scenario.aggressors if leave_one_out else {}
+        self.alone = {job: Simulated(partial(self._some_jobs, [job]), scenario.duration) for job in alone}
+        """The isolated runs, by job."""
+        every = range(len(scenario.jobs))
+        aggressors = scenario.aggressors if leave_one_out else {}
+        self._others = {name: [job for job in every if job not in of] for name, of in aggressors.items()}
+        """The jobs that are left without each aggressor."""
         # The co-run of two jobs without one is the isolated run of the other.
-        found = {name: self._others(name) for name in self._aggressors}
-        simulated = {name: jobs for name, jobs in found.items() if jobs and not (len(jobs) == 1 and jobs[0] in alone)}
-        gauges_without = {
-            name: live.left_out(scenario.duration) if live else Gauge(scenario.duration) for name in simulated
+        self.without = {
+            name: Simulated(partial(self._some_jobs, jobs), scenario.duration)
+            for name, jobs in self._others.items()
+            if jobs and not (len(jobs) == 1 and jobs[0] in alone)
         }
-        self._without = {
-            name: Simulated(partial(self._some_jobs, jobs), gauges_without[name]) for name, jobs in simulated.items()
+        """The leave-one-out runs, by aggressor."""
+        self._separate = [*self.alone.values(), *self.without.values()]
+        self._gauges = {
+            "isolated": [one.gauge for one in self.alone.values()],
+            "leave-one-out": [one.gauge for one in self.without.values()],
         }
-        self._gauges = {"isolated": list(gauges.values()), "leave-one-out": list(gauges_without.values())}
-        self._measured: dict[int | str, Work] = {}
-        self._counted: pl.DataFrame | None = None
-        self._observed: Observed | None = None
-        self._shards = 1
-        self._duration = scenario.duration
+        self._measured: Measured | None = None
+        self.shards = 1
+        """Parts into which the fabric was divided in the co-run, each simulated by a thread of its own."""
+        self.duration = scenario.duration
+        """The simulated time that was asked for, or turned out to be enough, ps."""
 
     def _all_jobs(self) -> Engine:
-        share = max(1, free_cores() // (1 + len(self._alone) + len(self._without)))
+        share = max(1, free_cores() // (1 + len(self._separate)))
         threads = share if self._threads is None else self._threads
-        built = self._scenario.engine(threads, automatic=self._threads is None)
-        self._shards = built.shards
+        built = self.scenario.engine(threads, automatic=self._threads is None)
+        self.shards = built.shards
         return built
 
     def _some_jobs(self, jobs: Sequence[int]) -> Engine:
-        return self._scenario.only(jobs).engine()
+        return self.scenario.only(jobs).engine()
 
-    def _others(self, aggressor: str) -> list[int]:
-        """The jobs that are left without an aggressor."""
-        return [job for job in range(len(self._scenario.jobs)) if job not in self._aggressors[aggressor]]
+    def perform(self, *, progress: bool, observe: Callable[[], None] | None = None) -> Measured:
+        """Simulates everything, or what Ctrl-C or ``StopRequestedError`` leaves time for.
 
-    @property
-    def _separate(self) -> Mapping[int | str, Simulated]:
-        """The simulations besides the co-run: isolated ones by job, leave-one-out runs by aggressor."""
-        return dict([*self._alone.items(), *self._without.items()])
-
-    def perform(self, *, progress: bool) -> Outcome:
-        """Simulates everything, or what Ctrl-C or another process leaves time for."""
+        ``observe`` is called now and then meanwhile.
+        """
         pool = ThreadPoolExecutor(max_workers=machine_cores())
-        shown = display(self._gauge, self._gauges, wanted=progress)
-        if self._live is not None:
-            shown = Displays(shown, self._live)
+        runs = [self.together, *self._separate]
         try:
             # What is measured so far is kept; a second interrupt, while the simulations stop, ends it all.
-            with suppress(KeyboardInterrupt, StopRequestedError), shown:
+            shown = display(self.together.gauge, self._gauges, wanted=progress)
+            with suppress(KeyboardInterrupt, StopRequestedError), shown as show:
+                observers = [show, observe] if observe else [show]
                 for instant in self._instants:
-                    self._duration = instant
-                    _watch([pool.submit(self._part, run) for run in (None, *self._separate)], shown)
+                    self.duration = instant
+                    watch([pool.submit(self._part, run) for run in runs], observers)
                     if self._precision is not None and self._is_enough(self._precision):
                         break
-                if self._observed is None:
-                    _watch([pool.submit(self._end, run) for run in (None, *self._separate)], shown)
+                if self._measured is None:
+                    watch([pool.submit(self._end, run) for run in runs], observers)
         finally:
             self._stop.set()
             pool.shutdown(wait=True)
-        return self._outcome()
+        for run in runs:
+            if run.work is None:  # it was interrupted before
+                self._end(run)
+        assert self._measured is not None, "the end of all jobs"
+        return replace(
+            self._measured,
+            alone=[self._work_alone(job) for job in range(len(self.scenario.jobs))],
+            without=list(self._left_out()) if self.together.complete else (),
+            samples=self._sampler.table() if self._sampler else None,
+            counters_before=self._counters.windows() if self._counters else None,
+            latency_intervals=self._batches.table() if self._batches else None,
+        )
 
-    def _part(self, run: int | str | None) -> None:
-        """Simulates a separate run, or all together (None), to the next instant, the last of which is the end."""
-        one = self._together if run is None else self._separate[run]
-        one.advance(self._duration, self._stop)
-        if self._duration == self._instants[-1]:
+    @property
+    def partial(self) -> bool:
+        """Whether some simulation was stopped before its end."""
+        return not self.together.complete or any(run.work is None for run in self._separate)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How precise the results are, where that was asked for."""
+        return (self._precision.words(),) if self._precision and self.together.complete else ()
+
+    def engine_seconds(self) -> dict[str, float]:
+        """Wall time of the engine in the co-run, the isolated and the leave-one-out runs, as in ``Timings``, s."""
+        isolated, without = (sum(gauge.seconds for gauge in gauges) for gauges in self._gauges.values())
+        return {"engine_s": self.together.gauge.seconds, "isolated_s": isolated, "leave_one_out_s": without}
+
+    def _part(self, run: Simulated) -> None:
+        """Simulates a run to the next instant, the last of which is the end."""
+        run.advance(self.duration, self._stop)
+        if self.duration == self._instants[-1]:
             self._end(run)
 
     def _is_enough(self, precision: Precision) -> bool:
         """Whether what was simulated so far is precise enough."""
-        together = self._observed.measured if self._observed else Work.of(self._together.engine)
-        alone = {job: self._measured.get(job) or Work.of(one.engine) for job, one in self._alone.items()}
+        together = self.together.work or Work.of(self.together.engine)
+        alone = {job: run.work or Work.of(run.engine) for job, run in self.alone.items()}
         return precision.reached(together, {0: together} if self._is_alone else alone)
 
-    def _end(self, run: int | str | None) -> None:
+    def _end(self, run: Simulated) -> None:
         """Nothing follows: keeps what a complete simulation, or that of all jobs, has measured."""
-        one = self._together if run is None else self._separate[run]
-        if one.complete:
-            one.finish()
-        if run is None:
+        if run.complete:
+            run.finish()
+        if run is self.together:
             self._end_of_all()
-        elif one.complete:
-            work = Work.of(one.engine)
-            if run in self._alone:
-                work = replace(work, later_iterations=later_iterations(one.engine, self._stop))
-            self._measured[run] = work
-            one.release()
+        elif run.complete:
+            work = Work.of(run.engine)
+            if run in self.alone.values():
+                work = replace(work, later_iterations=later_iterations(run.engine, self._stop))
+            run.keep(work)
 
     def _end_of_all(self) -> None:
         """Keep the results of all jobs together, then simulate on until a job that is alone has two iterations."""
-        engine = self._together.engine
-        self._counted = self._counters.table(engine) if self._counters else None
-        observed = Observed.of(engine, self._scenario)
-        if self._is_alone and self._together.complete and self._scenario.jobs[0].iterates:
+        engine = self.together.engine
+        counted = self._counters.table(engine) if self._counters else None
+        measured = Measured.of(engine, self.scenario, self.links, counters=counted)
+        if self._is_alone and self.together.complete and self.scenario.jobs[0].iterates:
             later = later_iterations(engine, self._stop)
-            observed = replace(observed, measured=replace(observed.measured, later_iterations=later))
-            self._measured[0] = observed.measured
-        self._observed = observed
+            measured = replace(measured, together=replace(measured.together, later_iterations=later))
+        self._measured, self.together.work = measured, measured.together
 
-    def _outcome(self) -> Outcome:
-        """Return the measurements; nothing is compared where the co-run was interrupted."""
-        complete = self._together.complete
-        for run in [*([None] if self._observed is None else []), *(self._separate.keys() - self._measured.keys())]:
-            self._end(run)  # it was interrupted before
-        assert self._observed is not None, "the end of all jobs"
-        interrupted = not complete or any(run not in self._measured for run in self._separate)
-        return Outcome(
-            self._observed,
-            [self._measured.get(job) if complete else None for job in range(len(self._scenario.jobs))],
-            interrupted,
-            self._sampler.table() if self._sampler else None,
-            self._counted,
-            self._counters.windows() if self._counters else None,
-            self._batches.table() if self._batches else None,
-            shards=self._shards,
-            engine_s=self._gauge.seconds,
-            isolated_s=sum(gauge.seconds for gauge in self._gauges["isolated"]),
-            without=list(self._left_out()) if complete else (),
-            leave_one_out_s=sum(gauge.seconds for gauge in self._gauges["leave-one-out"]),
-            duration=self._duration,
-            notes=(self._precision.words(),) if self._precision and complete else (),
-        )
+    def _work_alone(self, job: int) -> Work | None:
+        """The work of a job in its isolated run; nothing is compared where the co-run was interrupted."""
+        if not self.together.complete:
+            return None
+        if self._is_alone:
+            return self.together.work if self.scenario.jobs[job].iterates else None
+        return self.alone[job].work if job in self.alone else None
 
     def _left_out(self) -> Iterator[LeftOut]:
         """Yield the work of the jobs without each aggressor, as far as that was simulated to its end."""
-        for name in self._aggressors:
-            others = self._others(name)
-            work = self._measured.get(name if name in self._without else others[0]) if others else None
-            if work is not None:
-                yield LeftOut(name, others, work)
+        for name, others in self._others.items():
+            run = self.without.get(name) or (self.alone[others[0]] if others else None)
+            if run is not None and run.work is not None:
+                yield LeftOut(name, others, run.work)
 
 
-def _watch(simulations: Sequence[Future[None]], shown: Display) -> None:
-    """Shows progress until all is done; raises the first error of a simulation at once."""
+def watch(simulations: Sequence[Future[None]], observers: Sequence[Callable[[], None]]) -> None:
+    """Calls the observers until all is done; raises the first error of a simulation at once."""
     pending = set(simulations)
     while pending:
         done, pending = wait(pending, timeout=WATCH_S, return_when=FIRST_COMPLETED)
         for simulation in done:
             simulation.result()
-        shown.update()
-
-
-def simulate(
-    engine: Engine, gauge: Gauge, to: int, stop: Event | None = None, watchers: Sequence[Watcher] = ()
-) -> bool:
-    """Simulates up to an instant, ps, and says whether that was reached. Raises ``RunError``."""
-    with gauge.running():
-        return drive(engine, to, watchers=watchers, progress=gauge.reach, stop=stop, last=False).complete
+        for observe in observers:
+            observe()
 
 
 def later_iterations(engine: Engine, stop: Event | None = None) -> list[int]:

@@ -9,29 +9,20 @@ import platform
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from fairlane.core.drive import Engine
 from fairlane.core.tables import PS
 from fairlane.results.live import History, Jobs, LiveFolder, Progress, State
-from fairlane.results.tables import Links
+from fairlane.sim.runner.experiment import Experiment
 from fairlane.sim.runner.live_tables import Snapshot, busiest, jobs_so_far, matrix_so_far
-from fairlane.sim.runner.progress import Display, Gauge, seconds_left
-
-if TYPE_CHECKING:
-    from fairlane.model.scenario import Resolved
+from fairlane.sim.runner.progress import Gauge, StopRequestedError, seconds_left
 
 EVERY_S = 1.0  # wall time between two states, s
 SHARE = 0.0025  # of a thread's time, that looking and writing may take
 MOST_HISTORY = 240  # states whose progress is kept; of more, every second one
-
-
-class StopRequestedError(Exception):
-    """Another process has asked for the end of the run."""
 
 
 class Pace:
@@ -55,37 +46,39 @@ class Pace:
             self._next = time.monotonic() + max(EVERY_S, (time.thread_time() - begun) / SHARE)
 
 
-@dataclass
-class Probe(Gauge):
-    """A gauge that also keeps the last snapshot of its simulation."""
+class Probe:
+    """Keeps the last snapshot of a simulation, with interference and ports if it is that of the ``network``."""
 
-    network: bool = True  # whether snapshots have interference and ports
-    snapshot: Snapshot | None = None
-    pace: Pace = field(default_factory=Pace)
+    def __init__(self, gauge: Gauge, *, network: bool) -> None:
+        self._gauge, self._network = gauge, network
+        self._pace = Pace()
+        self.snapshot: Snapshot | None = None
+        gauge.probe = self.look
 
-    def reach(self, engine: Engine) -> None:
-        """The simulation has come this far."""
-        super().reach(engine)
+    def look(self, engine: Engine) -> None:
+        """Takes a snapshot if that is due."""
         # An isolated run is compared with after its end.
-        last = not self.network and (engine.finished or engine.now >= self.duration)
-        if last or self.pace.due:
-            with self.pace.measured():
-                self.snapshot = Snapshot.of(engine, network=self.network)
+        last = not self._network and (engine.finished or engine.now >= self._gauge.duration)
+        if last or self._pace.due:
+            with self._pace.measured():
+                self.snapshot = Snapshot.of(engine, network=self._network)
 
 
-class Live(Display):
+class Live:
     """Writes the state of a run, and ends it when another process asks for that."""
 
-    def __init__(self, held: LiveFolder, scenario: "Resolved", links: Links, started: datetime) -> None:
-        self._held, self._scenario, self._links = held, scenario, links
-        self._together: Probe | None = None
-        self._alone: dict[int, Probe] = {}
-        self._left_out: list[Gauge] = []
+    def __init__(self, held: LiveFolder, experiment: Experiment, started: datetime) -> None:
+        self._held, self._scenario, self._links = held, experiment.scenario, experiment.links
+        self._together, self._isolated = experiment.together.gauge, [run.gauge for run in experiment.alone.values()]
+        self._gauges = [self._together, *self._isolated, *(run.gauge for run in experiment.without.values())]
+        self._probe = Probe(self._together, network=True)
+        self._alone = {job: Probe(run.gauge, network=False) for job, run in experiment.alone.items()}
         self._writing = Pace()
         self._shown: Snapshot | None = None
         self._course: list[tuple[float, float, float]] = []
         self._every, self._count = 1, 0  # of how many states one is kept in the history, and how many there were
         self._before: tuple[float, int] | None = None
+        scenario = self._scenario
         labels = [(job.name, job.workload, job.ranks) for job in scenario.jobs]
         names, workloads, ranks = zip(*labels, strict=True) if labels else ((), (), ())
         self._state = State(
@@ -100,27 +93,12 @@ class Live(Display):
         )
         held.write(self._state)
 
-    def co_run(self, duration: int) -> Gauge:
-        """The gauge of all jobs together. ``duration`` is the simulated time to reach, ps."""
-        self._together = Probe(duration)
-        return self._together
-
-    def isolated(self, job: int, duration: int) -> Gauge:
-        """The gauge of a job in isolation."""
-        self._alone[job] = Probe(duration, network=False)
-        return self._alone[job]
-
-    def left_out(self, duration: int) -> Gauge:
-        """The gauge of all jobs but one."""
-        self._left_out.append(Gauge(duration))
-        return self._left_out[-1]
-
     def update(self) -> None:
         """Writes the state if that is due. Raises ``StopRequestedError`` if the run is to end."""
         if self._held.stop_requested:
             raise StopRequestedError
         if self._writing.due:
-            if self._together is not None and self._together.snapshot is not None:
+            if self._probe.snapshot is not None:
                 _ = self._links.table  # not counted: the results need it, too
             with self._writing.measured():
                 self._write(written=time.time(), progress=self._progress(), history=self._history(), **self._measured())
@@ -139,11 +117,7 @@ class Live(Display):
         self._held.write(self._state)
 
     def _progress(self) -> Progress:
-        together = self._together
-        if together is None:
-            return self._state.progress
-        alone = list(self._alone.values())
-        gauges = [together, *alone, *self._left_out]
+        together, gauges = self._together, self._gauges
         now, hops = time.monotonic(), together.packet_hops
         rate = None
         if self._before is not None and now > self._before[0] and together.since is not None:
@@ -157,8 +131,8 @@ class Live(Display):
             hops_per_s=rate,
             elapsed_s=now - min((gauge.started for gauge in gauges if gauge.started is not None), default=now),
             left_s=seconds_left(gauges),
-            isolated=len(alone),
-            isolated_done=sum(gauge.share == 1 for gauge in alone),
+            isolated=len(self._isolated),
+            isolated_done=sum(gauge.share == 1 for gauge in self._isolated),
         )
 
     def _history(self) -> History:
@@ -176,7 +150,7 @@ class Live(Display):
 
     def _measured(self) -> dict[str, object]:
         """Return the measurements so far, if there is a snapshot that has not been shown."""
-        snapshot = self._together.snapshot if self._together else None
+        snapshot = self._probe.snapshot
         if snapshot is None or snapshot is self._shown:
             return {}
         self._shown = snapshot
@@ -190,7 +164,7 @@ class Live(Display):
 
 
 @contextmanager
-def watched(folder: Path | None, scenario: "Resolved", links: Links, started: datetime) -> Iterator[Live | None]:
+def watched(folder: Path | None, experiment: Experiment, started: datetime) -> Iterator[Live | None]:
     """Within, other processes see the run that will be stored in a folder; None without one, or if it cannot be shown.
 
     Raises ``ResultsError`` if another process simulates a run into the folder.
@@ -199,7 +173,7 @@ def watched(folder: Path | None, scenario: "Resolved", links: Links, started: da
     if held is None:
         yield None
         return
-    view = Live(held, scenario, links, started)
+    view = Live(held, experiment, started)
     try:
         yield view
     except BaseException as error:

@@ -1,8 +1,8 @@
 """Shows on standard error how far the simulations are: bars on a terminal, a line now and then elsewhere."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Self
 
@@ -16,6 +16,10 @@ FIRST_LINE_S = 2.0  # wall time before the first line, s: what is done by then n
 LINES_S = 10.0  # wall time between lines, s
 
 
+class StopRequestedError(Exception):
+    """Another process has asked for the end of the run."""
+
+
 @dataclass
 class Gauge:
     """Progress of a simulation; one thread writes it, another reads it."""
@@ -27,10 +31,13 @@ class Gauge:
     finished: bool = False  # whether nothing follows
     spent: float = 0.0  # wall time of the parts that are over, s
     since: float | None = None  # when the part began that is simulated now
+    probe: Callable[[Engine], None] | None = None  # looks at the simulation, on its own thread
 
     def reach(self, engine: Engine) -> None:
         """The simulation has come this far."""
         self.now, self.packet_hops = min(engine.now, self.duration), engine.packet_hops
+        if self.probe is not None:
+            self.probe(engine)
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -55,51 +62,25 @@ class Gauge:
         return self.spent + (time.monotonic() - since if since is not None else 0.0)
 
 
-class Display:
-    """A context manager around simulations that shows nothing; the base of those that show progress."""
+@contextmanager
+def display(together: Gauge, others: Mapping[str, Sequence[Gauge]], *, wanted: bool) -> Iterator[Callable[[], None]]:
+    """Within, calls show the gauges: bars on a terminal, lines elsewhere, nothing if not ``wanted``.
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        """Ends showing."""
-
-    def update(self) -> None:
-        """Shows the gauges as they are now."""
-
-
-class Displays(Display):
-    """Several displays as one."""
-
-    def __init__(self, *displays: Display) -> None:
-        self._displays = displays
-
-    def __enter__(self) -> Self:
-        with ExitStack() as entered:
-            for one in self._displays:
-                entered.enter_context(one)
-            self._entered = entered.pop_all()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._entered.close()
-
-    def update(self) -> None:
-        """Updates each."""
-        for one in self._displays:
-            one.update()
-
-
-def display(together: Gauge, others: Mapping[str, Sequence[Gauge]], *, wanted: bool) -> Display:
-    """Bars on a terminal, lines elsewhere, nothing if not ``wanted``; ``others`` are other simulations by kind."""
+    ``others`` are other simulations by kind.
+    """
     if not wanted:
-        return Display()
+        yield lambda: None
+        return
     console = Console(stderr=True)
     kinds = {kind: gauges for kind, gauges in others.items() if gauges}
-    return Bars(console, together, kinds) if console.is_terminal else Lines(console, together, kinds)
+    if console.is_terminal:
+        with Bars(console, together, kinds) as bars:
+            yield bars.update
+    else:
+        yield Lines(console, together, kinds).update
 
 
-class Bars(Display):
+class Bars:
     """A bar for the jobs together and one for each kind of other simulations."""
 
     def __init__(self, console: Console, together: Gauge, others: Mapping[str, Sequence[Gauge]]) -> None:
@@ -139,7 +120,7 @@ class Bars(Display):
             )
 
 
-class Lines(Display):
+class Lines:
     """A line now and then, for logs."""
 
     def __init__(self, console: Console, together: Gauge, others: Mapping[str, Sequence[Gauge]]) -> None:

@@ -18,7 +18,6 @@ from fairlane.cluster.opensm.options import Options, read_options
 from fairlane.cluster.opensm.policy import Policy, read_policy
 from fairlane.cluster.opensm.settings import DATA_LANES, MOST_ENTRIES, Settings, differ, shares_of
 from fairlane.core.wording import percent
-from fairlane.model.fabric.view import Fabric
 from fairlane.model.scenario import Resolved
 
 _DEFAULTS = "OpenSM's default"
@@ -135,7 +134,7 @@ def _paths(
     resolved: Resolved, policy: Policy, file: Path, of_jobs: Mapping[str, tuple[str, int]]
 ) -> Iterator[Difference]:
     """Of each job the first path between ports of its hosts, one after the other, that has another level."""
-    fabric = Fabric.build(resolved.tables["fabric"])
+    fabric = resolved.fabric
     members = {group.name: set(group.names) for group in policy.groups}
     anywhere: set[str] = set().union(*members.values()) if members else set()
     for job in resolved.jobs:

@@ -9,7 +9,6 @@ import numpy
 import polars as pl
 
 from fairlane.core.statistics import over_replicates
-from fairlane.model.fabric.view import Fabric
 from fairlane.model.pattern.traffic import observe, program_of
 from fairlane.model.scenario import Resolved, Scenario
 
@@ -64,7 +63,7 @@ def loads(system: str, placement: int, seed: int) -> "NDArray[numpy.float64]":
         }
     scenario = Scenario(**{**data, "seed": seed, "placement": {"name": "random", "seed": placement}})
     resolved = scenario.resolve()
-    fabric = Fabric.build(resolved.tables["fabric"])
+    fabric = resolved.fabric
     network = resolved.tables["network"]
     overhead = 1 + network["header"] / network["mtu"]
     columns = [fabric.loads(job.hosts, traffic) for job, traffic in _traffic(resolved)]

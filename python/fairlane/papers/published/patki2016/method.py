@@ -5,14 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from fairlane.core import bridge
 from fairlane.core.errors import RunError
-from fairlane.core.tables import EngineTables, job_finished
+from fairlane.core.tables import EngineTables, frame, job_finished
 from fairlane.learn.advice.features import extract_features, link_utilisation
 from fairlane.model.power import by_job, power
 
 if TYPE_CHECKING:
-    from fairlane.model.scenario import Resolved, Scenario
+    from fairlane.model.scenario import Scenario
     from fairlane.study.tasks.task import Stopwatch
 
 
@@ -43,7 +42,7 @@ def simulate(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "Stopwa
         "others": int(waits.filter(~mine)["waiting"].sum()),
         "own_queueing": int(waits.filter(mine)["waiting"].sum()),
         **extract_features(measured, 0),
-        **link_utilisation(measured, _fabric(resolved), run_time),
+        **link_utilisation(measured, frame(resolved.fabric.link_rows()), run_time),
         "energy_j": float(drawn["energy_j"].item()),
         "interference_iterations": _behind(measured.ranks),
     }
@@ -57,17 +56,13 @@ def interference(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "St
     with watch.lap("simulating"):
         engine = watch.drive(resolved)
     measured = EngineTables.of(engine)
-    used = link_utilisation(measured, _fabric(resolved), resolved.duration)
+    used = link_utilisation(measured, frame(resolved.fabric.link_rows()), resolved.duration)
     return _answer({**extract_features(measured, 0), **used}, measured)
 
 
 def _answer(values: Mapping[str, float], measured: EngineTables) -> dict[str, Any]:
     table = {key: [value] for key, value in values.items()}
     return {"tables": {"measured": table}, "packet_hops": measured.packet_hops, "digest": measured.digest}
-
-
-def _fabric(resolved: "Resolved") -> bridge.Fabric:
-    return bridge.fabric(resolved.tables["fabric"])
 
 
 def _behind(ranks: pl.DataFrame) -> int:

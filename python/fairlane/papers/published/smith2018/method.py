@@ -9,7 +9,6 @@ import polars as pl
 from fairlane.core.drive import Engine
 from fairlane.core.errors import RunError
 from fairlane.core.tables import PS, frame, marks, timed
-from fairlane.model.fabric.view import Fabric
 from fairlane.results import derive
 from fairlane.sim import analysis
 from fairlane.sim.analysis.again import recorded, recording
@@ -86,7 +85,7 @@ def _timesteps_done(counters: IterationCounters, timesteps: int) -> Callable[[En
 
 def _groups(resolved: "Resolved") -> int:
     """Over how many groups the job is spread."""
-    fabric = Fabric.build(resolved.tables["fabric"])
+    fabric = resolved.fabric
     return len({fabric.leaf_of[host] // fabric.plan["switches"] for host in resolved.jobs[JOB].hosts})
 
 

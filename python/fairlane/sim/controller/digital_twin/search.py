@@ -47,7 +47,7 @@ Contention = Mapping[Rank, Mapping[Rank, float]]
 
 def contention(model: Resolved, seed: int) -> Contention:
     """The ranks that share links; jobs whose traffic or routes cannot be determined have none."""
-    fabric = Fabric.build(model.tables["fabric"])
+    fabric = model.fabric
     loads: dict[int, dict[Rank, float]] = defaultdict(lambda: defaultdict(float))
     for job in model.jobs:
         try:

@@ -18,6 +18,7 @@ from fairlane.core.tables import frame, totals
 from fairlane.core.units import DURATION, Duration
 from fairlane.core.wording import some
 from fairlane.inputs.problems import Problems
+from fairlane.model.fabric.view import Fabric
 from fairlane.model.scenario import Scenario
 from fairlane.model.scenario.checks import late
 from fairlane.model.scenario.observe import Fault
@@ -73,7 +74,7 @@ class Survey(ShippedStudy[Cables]):
             raise scenario.error(Problems(*wrong))
         self.at_ps: int = round(AT * scenario.duration) if wanted.at is None else wanted.at
         check_before("--at", self.at_ps, scenario.duration)
-        links = fabric_of(scenario, lambda fabric: Links(fabric).table)
+        links = Links(fabric_of(scenario, Fabric.build)).table
         single = _switches(links) if wanted.switches else _cables(links, wanted)
         drawn = None if wanted.pairs is None else _pairs(single, wanted.pairs, scenario.seed)
         together = [[name] for name in single] if drawn is None else drawn
