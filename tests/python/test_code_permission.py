@@ -134,6 +134,13 @@ def test_check_lists_code_and_checks_everything_else(own: Path, capsys: pytest.C
     assert list(Scenario.load(own, allow_code=True).resolve().jobs[0].hosts) == [7, 6, 5, 4]
 
 
+def test_check_takes_any_parameters_of_code_that_has_not_run(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    imbalance = 'compute = "5 us", imbalance = { kind = "own.py:Late", steps = 3 }'
+    own.write_text(own_code.scenario().replace('compute = "5 us"', imbalance))
+    assert execute(["check", str(own)]) == ExitCode.DONE
+    assert "names code: Late of" in capsys.readouterr().out
+
+
 def test_what_looks_at_the_fabric_only_runs_nothing(scenario: Path) -> None:
     assert execute(["fabric", "describe", str(scenario)]) == ExitCode.DONE
     assert not ran(scenario)

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 from fairlane.core.errors import Problem
 from fairlane.inputs.code import Code, may_run
@@ -92,7 +92,8 @@ class Registry(Mapping[str, T], Generic[T]):
         group: The group of entry points.
         builtin: The folder's own.
         base: The class that each of them is derived from; None for functions.
-        unread: Stands for code of a file that is not permitted, where such code is only listed.
+        unread: Stands for code of a file that is not permitted, where such code is only listed; a class then takes any
+            parameters.
         key: The key of the name in a table.
         parent: Another registry whose names these are, too.
         reserved: Names that mean something else.
@@ -251,7 +252,8 @@ class Registry(Mapping[str, T], Generic[T]):
         """In the place of code that is listed and does not run."""
         stand_in: Any = self._unread
         if isinstance(stand_in, type):
-            stand_in = type(attribute, (stand_in,), {"__doc__": "It has not been read.", "__module__": __name__})
+            told = {"__doc__": "It has not been read.", "__module__": __name__}
+            stand_in = type(attribute, (stand_in,), {**told, "model_config": ConfigDict(extra="allow")})
         thing: T = stand_in
         return thing
 

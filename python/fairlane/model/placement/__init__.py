@@ -8,7 +8,6 @@ package. An explicit list needs no policy. A mapping assigns ranks to the alloca
 
 from collections.abc import Sequence
 
-from pydantic import ConfigDict
 from typing_extensions import override
 
 from fairlane.inputs.parameters import Entry
@@ -51,9 +50,7 @@ LIST = "list"
 
 
 class _Unread(PlacementPolicy):
-    """In place of a policy whose code must not run: takes any parameters, and the first free hosts."""
-
-    model_config = ConfigDict(extra="allow")
+    """In place of a policy whose code must not run: the first free hosts."""
 
     @override
     def allocate(self, free: Sequence[int], request: Request, fabric: FabricView) -> list[int] | None:

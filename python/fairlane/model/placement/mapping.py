@@ -11,7 +11,7 @@ from typing import Annotated, Any, cast
 
 import numpy
 from numpy.typing import NDArray
-from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer
+from pydantic import BeforeValidator, Field, PlainSerializer
 from typing_extensions import override
 
 from fairlane.core.units import Written
@@ -137,18 +137,12 @@ def _assigned(flow: Floats, distances: Floats, method: str, **options: Any) -> N
     return cast("NDArray[numpy.int64]", solution.col_ind)
 
 
-class _Unread(Linear):
-    """In place of a mapping whose code must not run: takes any parameters."""
-
-    model_config = ConfigDict(extra="allow")
-
-
 MAPPINGS: Registry[type[Mapping]] = Registry(
     "mapping",
     "fairlane.mappings",
     {"linear": Linear, "blocked": Blocked, "hop_bytes": HopBytes},
     base=Mapping,
-    unread=_Unread,
+    unread=Linear,
 )
 """All mappings by name."""
 

@@ -7,7 +7,7 @@ package.
 
 from typing import Annotated
 
-from pydantic import BeforeValidator, ConfigDict, PlainSerializer
+from pydantic import BeforeValidator, PlainSerializer
 
 from fairlane.core.units import Written
 from fairlane.inputs.registry import Registry
@@ -92,12 +92,6 @@ __all__ = [
 ]
 
 
-class _Unread(Workload):
-    """In place of a workload whose code must not run: takes any parameters, has no program."""
-
-    model_config = ConfigDict(extra="allow")
-
-
 WORKLOADS: Registry[type[Workload]] = Registry(
     "workload",
     "fairlane.workloads",
@@ -138,7 +132,7 @@ WORKLOADS: Registry[type[Workload]] = Registry(
         "stepped": Stepped,
     },
     base=Workload,
-    unread=_Unread,
+    unread=Workload,
 )
 """All workloads by name."""
 

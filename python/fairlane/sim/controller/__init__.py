@@ -5,9 +5,6 @@ the name of an entry point ``fairlane.controllers`` of an installed package, or 
 period by period, on fresh short simulations or on one continuous simulation.
 """
 
-from pydantic import ConfigDict
-from typing_extensions import override
-
 from fairlane.inputs.registry import Registry
 from fairlane.sim.controller.base import Controller, JobWork, Settings, Work
 from fairlane.sim.controller.constant import Fixed, Isolate, NoControl
@@ -37,16 +34,6 @@ __all__ = [
 ]
 
 
-class _Unread(Controller):
-    """In place of a controller whose code must not run: takes any parameters, and sets nothing."""
-
-    model_config = ConfigDict(extra="allow")
-
-    @override
-    def observe(self, work: Work) -> Settings:
-        return Settings()
-
-
 CONTROLLERS: Registry[type[Controller]] = Registry(
     "controller",
     "fairlane.controllers",
@@ -59,6 +46,6 @@ CONTROLLERS: Registry[type[Controller]] = Registry(
         "digital_twin": DigitalTwin,
     },
     base=Controller,
-    unread=_Unread,
+    unread=NoControl,
 )
 """All controllers by name."""
