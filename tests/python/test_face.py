@@ -150,7 +150,7 @@ def test_wrong_figures_are_refused(run: Run) -> None:
         run.plot("slowdon")
     with pytest.raises(ScenarioError, match="nothing to show"):
         run.plot("timeline")
-    with pytest.raises(ScenarioError, match='"work": unknown figure; allowed: slowdown, interference, classes,'):
+    with pytest.raises(ScenarioError, match='"work": unknown figure; allowed: interference, slowdown, comparison,'):
         run.plot("work")
     with pytest.raises(ScenarioError, match="latency"):
         run.plot("latency", ax=Figure().subplots())

@@ -235,7 +235,7 @@ def test_wrong_answers_and_errors_of_plug_ins_are_wrong_input(
     wrong = told(capsys, "plot", folder, "--figure", picture, "--allow-code", code=ExitCode.WRONG_INPUT)
     assert "ZeroDivisionError" in wrong
     wrong = told(capsys, "plot", folder, "--figure", "conditions", code=ExitCode.WRONG_INPUT)
-    assert 'figure = "conditions": unknown figure; allowed: slowdown, interference, classes, utilisation' in wrong
+    assert 'figure = "conditions": unknown figure; allowed: interference, slowdown, comparison, classes' in wrong
     wrong = told(capsys, "plot", folder, "--figure", "slow_down", code=ExitCode.WRONG_INPUT)
     assert 'did you mean "slowdown"?' in wrong
 
