@@ -18,8 +18,9 @@ from time import process_time
 
 import polars as pl
 
-from fairlane.learn.advice.alternatives import Advice, Check, advise
+from fairlane.learn.advice import Advice, advise
 from fairlane.learn.advice.model import learn, read_runs
+from fairlane.study.shipped.advice import Check
 
 HOME = Path(__file__).parent.parent
 SCENARIO = HOME / "examples" / "advice.toml"
@@ -185,8 +186,8 @@ def checked(folder: Path, names: Sequence[str]) -> None:
         model = _advised(case, changed, out / "model", model=folder / "model.json", seeds=1)
         assert short.checked is not None, "it was asked for"
         truth = short.checked
-        other = Check.of(model.table, truth.table, truth.runs, case.long, 2)
-        row = [case.name, words(model.table), f"{other.regret:.1%} ({other.rank})", words(short.table)]
+        other = Check.of(model.alternatives, truth.table, truth.runs, case.long, 2)
+        row = [case.name, words(model.alternatives), f"{other.regret:.1%} ({other.rank})", words(short.alternatives)]
         row += [f"{truth.regret:.1%} ({truth.rank})", words(truth.table), f"{truth.random_regret:.1%}"]
         row += [f"{other.coverage:.0%}", f"{truth.coverage:.0%}", f"{process_time() - begun:.1f}"]
         print("| " + " | ".join(row) + " |", flush=True)

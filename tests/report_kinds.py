@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+import advised
 import fairlane
 from fairlane import Run, Scenario
 from fairlane.learn.scheduler.compare import compare_allocators, results_of
@@ -34,6 +35,7 @@ from fairlane.results.reproduction import (
 from fairlane.results.schedule import ScheduleResults
 from fairlane.results.study import StudyResults
 from fairlane.study.running import run
+from fairlane.study.shipped.advice import Advice, Alternatives, ask
 from fairlane.study.shipped.cables import Cables, Survey
 from fairlane.study.shipped.gpcnet import Benchmark, Gpcnet
 from fairlane.study.shipped.saturation import LoadSweep, Saturation
@@ -151,6 +153,18 @@ def impact() -> Gpcnet:
     options = {"ranks_per_host": 2, "replicates": 3, "iterations": 25, "warm_up": "10 us"}
     found = Benchmark(scenario, transports=["credits_only", "swift"], **options).run()
     return replace(found, meta={**found.meta, "scenario": {"name": EVIL}, "left_out": {EVIL: "needs deeper buffers"}})
+
+
+def advice() -> Advice:
+    """Two alternatives of a job beside another, on one seed, in memory; names break out."""
+    file = Path(mkdtemp()) / "advised.toml"
+    file.write_text(advised.SCENARIO.replace('"1 ms"', '"0.2 ms"'))
+    question = ask(file, None, None, [0], [])
+    found = Alternatives(replace(question, choices=question.choices[:2]), seeds=1).run()
+    tables: dict[str, Any] = {
+        name: getattr(found, name).with_columns(rails=pl.lit(EVIL)) for name in ("runs", "alternatives")
+    }
+    return replace(found, **tables, meta={**found.meta, "job": EVIL, "scenario": {"name": EVIL}})
 
 
 def schedule(*, late: int = 0) -> ScheduleResults:
@@ -343,6 +357,7 @@ def emptied(results: Results, folder: Path) -> Results:
 EXAMPLES: dict[str, Callable[[], Results]] = {
     "run": a_run,
     "saturation": sweep_results,
+    "advice": advice,
     "gpcnet": impact,
     "cables": lambda: failures(switches=True),
     "reproduction": reproduction,

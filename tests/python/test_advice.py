@@ -1,5 +1,6 @@
 """Advice: alternatives are what single runs are, costs are those of long runs, intervals cover what they say."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,25 +11,21 @@ from scipy import stats
 from advised import SCENARIO
 from fairlane import Scenario
 from fairlane.cli.main import execute
-from fairlane.learn.advice.alternatives import Check, advise, ranked
-from fairlane.learn.advice.features import change, pace, progress
-from fairlane.learn.advice.model import COVERAGE
-from fairlane.learn.advice.outcomes import link_share, runs_of, weights
-from fairlane.learn.advice.question import Choice, ask
-from fairlane.learn.models.validation import lognormal_interval
+from fairlane.learn.advice import advise
 from fairlane.sim import runner
-from fairlane.study.tasks.executor import Executor
-from fairlane.study.tasks.store import Store
+from fairlane.study.shipped.advice import Alternatives, Check, ask
+from fairlane.study.shipped.advice.measure import change, pace, progress
+from fairlane.study.shipped.advice.question import Choice
+from fairlane.study.shipped.advice.results import COVERAGE, lognormal_interval, ranked
+from fairlane.study.shipped.advice.study import link_share, weights
 from pictures import assert_drawn
-from small_study import Here
 
 RING = 'workload = { name = "ring", messages_per_iteration = 1, message_size = "16 KiB", compute = "%d us" }'
 TRACE = Path(__file__).parent.parent / "data" / "traces" / "npb_ft-64.tar.zst"
 
 
 @pytest.fixture
-def scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr("fairlane.study.tasks.pools.Processes", Here)
+def scenario(tmp_path: Path) -> Path:
     path = tmp_path / "small.toml"
     path.write_text(SCENARIO)
     return path
@@ -36,10 +33,11 @@ def scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_alternatives_are_what_single_runs_are(scenario: Path, tmp_path: Path) -> None:
     found = advise(scenario, cap="65 W", seeds=1, out=tmp_path / "advice", progress=False)
-    assert found.table.height == 3 * 2 * 3
-    assert found.table["iteration_ms"].is_sorted()
-    assert found.table["low_ms"].null_count() == found.table.height, "one seed says nothing of another"
-    for row in (found.table.row(0, named=True), found.table.row(-1, named=True)):
+    table = found.alternatives
+    assert table.height == 3 * 2 * 3
+    assert table["iteration_ms"].is_sorted()
+    assert table["low_ms"].null_count() == table.height, "one seed says nothing of another"
+    for row in (table.row(0, named=True), table.row(-1, named=True)):
         rails = '"round_robin"' if row["rails"] == "all" else f"{{ {row['rails'].replace(' ', ' = ')} }}"
         changes = [
             "seed=1",
@@ -58,18 +56,17 @@ def test_alternatives_are_what_single_runs_are(scenario: Path, tmp_path: Path) -
         assert row["neighbours"] == pytest.approx(neighbour["w"], abs=1.5 / neighbour["isolated_iterations"])
 
 
-def test_a_short_simulation_tells_what_neighbours_lose(scenario: Path, tmp_path: Path) -> None:
+def test_a_short_simulation_tells_what_neighbours_lose(scenario: Path) -> None:
     """A ring in the lane of the lesser weight, beside one that never computes: a tenth of the time tells its loss."""
     changes = [
         f'jobs[{at}]={{ name = "{name}", ranks = 8, {RING % compute}, rails = {{ only = 0 }}, service_level = {at} }}'
         for at, (name, compute) in enumerate((("application", 0), ("neighbour", 20)))
     ]
-    question = ask(scenario, None, None, None, changes)
     costs = []
     for duration in ("0.9 ms", "9 ms"):
-        machine = Executor(Here(1), Store(tmp_path / duration), first_failure_ends=True)
-        runs = runs_of(question, [Choice("only 0", 0, "random")], [1, 2], machine, duration)
-        beside = runs.filter(pl.col("link_share").is_not_null())
+        question = ask(scenario, None, None, None, [*changes, f'duration="{duration}"'])
+        only = replace(question, choices=[Choice("only 0", 0, "random")])
+        beside = Alternatives(only, seeds=2).run().runs.filter(pl.col("link_share").is_not_null())
         costs.append(float(beside["neighbours"].to_numpy().mean()))
         assert beside["iterations"].to_numpy().min() >= 8
     short, long = costs
@@ -199,7 +196,7 @@ def test_an_alternative_too_slow_to_be_told_stands_last(scenario: Path) -> None:
         for seed, time in enumerate(own)
         for level in (None, 0)
     ]
-    table = ranked(question, pl.DataFrame(rows)).table
+    table = ranked(question.choices, pl.DataFrame(rows))
     assert table["placement"].to_list() == ["random", "spread", "packed"]
     assert table["iteration_ms"].to_list() == [pytest.approx(2.0), pytest.approx(3.0), None]
     assert table["neighbours"].to_list() == [-0.25] * 3

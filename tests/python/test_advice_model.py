@@ -15,7 +15,6 @@ from fairlane.inputs.problems import Problems, validated
 from fairlane.learn.advice.features import COLUMNS, FEATURES, described
 from fairlane.learn.advice.model import RunTimeModel
 from fairlane.learn.models import TreeSum, freeze
-from small_study import Here
 
 SCENARIO = advised.SCENARIO.replace('"1 ms"', '"0.4 ms"')
 
@@ -114,7 +113,6 @@ def test_the_first_guess_is_worked_out_by_hand() -> None:
 def test_advice_by_a_model_takes_few_simulations(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("fairlane.study.tasks.pools.Processes", Here)
     monkeypatch.setattr("fairlane.learn.advice.model.TREES", 2)
     made_up(3).write_csv(tmp_path / "runs.csv")
     (tmp_path / "small.toml").write_text(SCENARIO)

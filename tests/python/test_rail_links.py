@@ -12,12 +12,12 @@ import pytest
 
 from fairlane import Scenario, ScenarioError, run
 from fairlane.cli.main import execute
-from fairlane.learn.advice.question import ask
 from fairlane.model.fabric.compare import compare
 from fairlane.model.fabric.view import Fabric
 from fairlane.model.pattern import observe, program_of
 from fairlane.model.placement import measure
 from fairlane.model.placement.mapping import HopBytes, Slots
+from fairlane.study.shipped.advice.question import ask
 
 TREE = {"topology": "fat_tree", "levels": 2, "leaf_down": 8, "leaf_up": 4, "bandwidth": "100 Gb/s"}
 POLICIES = [

@@ -16,6 +16,7 @@ from fairlane.lab.doctor.installation import PYTHON
 from fairlane.results.manifest import _Manifest
 from fairlane.results.reproduction import REPRODUCTION_SCHEMA_VERSION
 from fairlane.results.schedule import SCHEDULE_SCHEMA_VERSION
+from fairlane.study.shipped.advice import Advice
 from fairlane.study.shipped.cables import Cables
 from fairlane.study.shipped.gpcnet import Gpcnet
 from fairlane.study.shipped.saturation import Saturation
@@ -65,6 +66,7 @@ def test_the_page_on_versions_has_those_of_the_code() -> None:
     rows = dict(re.findall(r"^\| ([^|]+?) \| (\d+) \|$", read("docs/versioning.md"), re.MULTILINE))
     assert {name: int(version) for name, version in rows.items()} == {
         "load sweep (`saturate`)": Saturation.SCHEMA_VERSION,
+        "advice (`advise`)": Advice.SCHEMA_VERSION,
         "congestion benchmark (`gpcnet`)": Gpcnet.SCHEMA_VERSION,
         "survey of failures (`cables`)": Cables.SCHEMA_VERSION,
         "schedule (`schedule --results`)": SCHEDULE_SCHEMA_VERSION,

@@ -42,23 +42,23 @@ def test_runs_are_listed_with_their_provenance(client: Client, root: Path) -> No
 
 
 def test_kinds_with_and_without_a_page_are_listed(client: Client, root: Path) -> None:
-    metas = {"reproduction": "reproduction.json", "study": "study.json", "schedule": "schedule.json", "advice": None}
+    metas = {"reproduction": "reproduction.json", "study": "study.json", "schedule": "schedule.json", "control": None}
     for kind, meta in metas.items():
         (root / kind).mkdir()
         (root / kind / "manifest.json").write_text(json.dumps({"kind": kind}))
         if meta:
             (root / kind / meta).write_text(json.dumps({kind: EVIL, "name": EVIL, "failures": 3}))
-    shutil.copytree(root / "first", root / "advice" / "runs" / "inner")
+    shutil.copytree(root / "first", root / "control" / "runs" / "inner")
     found = client.entries()
     assert found["study"]["scenario"] == EVIL
     assert found["study"]["note"] == "3 of its runs failed"
-    assert found["advice/runs/inner"]["status"] == "finished"
+    assert found["control/runs/inner"]["status"] == "finished"
     for kind in metas:
         entry = found[kind]
         assert (entry["kind"], entry["status"]) == (kind, "finished")
-        assert (entry["page"] is None) == (kind == "advice")
+        assert (entry["page"] is None) == (kind == "control")
         answer = client.ask(f"/report/{kind}")
-        if kind == "advice":
+        if kind == "control":
             assert answer.status == 404
             assert "have no page" in answer.text
         else:  # what these files say is not what such results have

@@ -17,8 +17,8 @@ from fairlane.study.tasks.closure import DRAWING, STUDY, Code, code_digest, sour
 from fairlane.study.tasks.task import files_of
 
 HOME = Path(closure.__file__).parents[2]
-MEASURES = [f"fairlane.study.shipped.{name}.study" for name in ("saturation", "gpcnet", "cables")]
-ENTRIES = [*STUDY, *MEASURES, "fairlane.learn.scheduler.slowdown.bench", "fairlane.learn.advice.features"]
+MEASURES = [f"fairlane.study.shipped.{name}.study" for name in ("saturation", "gpcnet", "cables", "advice")]
+ENTRIES = [*STUDY, *MEASURES, "fairlane.learn.scheduler.slowdown.bench"]
 SMITH = HOME / "papers" / "published" / "smith2018" / "method.py"
 UNRELATED = ("cluster", "views", "cli", "lab")
 Digest = Callable[..., str]

@@ -7,14 +7,13 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from fairlane.cli.command import Answer, out_option
-from fairlane.cli.options import AllowCode, Assignments, Resume, Workers, refused
+from fairlane.cli.command import Answer, ExitCode, out_option
+from fairlane.cli.options import AllowCode, Assignments, Resume, Workers, refused, report
 from fairlane.inputs.files import write_text
 from fairlane.learn import advice
 from fairlane.learn.advice.model import read_runs
 from fairlane.learn.advice.sharing import LOAD, MOVES, neighbours
-from fairlane.views.advice import view
-from fairlane.views.kinds import write
+from fairlane.views.kinds import draw, view_of, write
 from fairlane.views.neighbours import view as neighbours_view
 from fairlane.views.prediction import learned
 
@@ -79,7 +78,7 @@ def advise(
     for option, value in (("--moment", moment), ("--load", load)):
         if value is not None:
             raise refused(option, "goes with --allocations", value)
-    advice_given = advice.advise(
+    found = advice.advise(
         file,
         job=job,
         cap=cap,
@@ -95,17 +94,18 @@ def advise(
         progress=True,
         allow_code=allow_code,
     )
-    folder = out or advice_given.folder
-    keys = ("job", "coverage", "by_model", "iterations", "neighbour_iterations")
+    made = view_of([found], show=show)
+    draw([found], view=made)
+    assert found.folder is not None, "advise stores its results"
+    write(made, found.folder / "advice.html")
+    if found.meta["partial"]:
+        report(f"finished simulations are stored; continue with --resume --out {found.folder}")
     facts = {
-        **{key: getattr(advice_given, key) for key in keys},
-        "alternatives": advice_given.table,
-        "checked": advice_given.checked,
+        **{key: found.meta[key] for key in ("job", "coverage", "by_model")},
+        **{key: getattr(found, key) for key in ("iterations", "neighbour_iterations", "alternatives", "checked")},
     }
-    made = view(advice_given, seeds, show)
-    for kind in ("png", "html"):
-        write(made, folder / f"advice.{kind}")
-    return Answer({**facts, "folder": folder}, [made], folder=folder)
+    code = ExitCode.INTERRUPTED if found.meta["partial"] else ExitCode.DONE
+    return Answer({**facts, "folder": found.folder}, [made], code=code, folder=found.folder)
 
 
 def _neighbours(

@@ -15,6 +15,7 @@ from fairlane.results.schedule import META as SCHEDULE_META
 from fairlane.results.schedule import ScheduleResults
 from fairlane.results.study import META as STUDY_META
 from fairlane.results.study import StudyResults
+from fairlane.study.shipped.advice import Advice
 from fairlane.study.shipped.cables import Cables
 from fairlane.study.shipped.gpcnet import Gpcnet
 from fairlane.study.shipped.saturation import Saturation
@@ -22,14 +23,24 @@ from fairlane.study.shipped.saturation import Saturation
 __all__ = ["Loaded", "load", "query"]
 
 
-Loaded = Run | StudyResults | Saturation | ReproductionResults | RobustnessResults | ScheduleResults | Gpcnet | Cables
+Loaded = (
+    Run
+    | StudyResults
+    | Saturation
+    | ReproductionResults
+    | RobustnessResults
+    | ScheduleResults
+    | Gpcnet
+    | Cables
+    | Advice
+)
 """Results that a folder may hold."""
 _LOADS: Mapping[str, Callable[[Path], Loaded]] = {
     STUDY_META: StudyResults.load,
     REPRODUCTION_META: ReproductionResults.load,
     ROBUSTNESS_META: RobustnessResults.load,
     SCHEDULE_META: ScheduleResults.load,
-    **{f"{kind.KIND}.json": kind.load for kind in (Saturation, Gpcnet, Cables)},
+    **{f"{kind.KIND}.json": kind.load for kind in (Saturation, Gpcnet, Cables, Advice)},
 }
 """By the file that a kind of folder has; a folder with none of them is that of a run."""
 

@@ -1,64 +1,64 @@
 """Advice: alternatives of rails, service level and placement for an application with neighbours, the best first."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from fairlane.core.wording import percent, plural, seconds, significant
-from fairlane.learn.advice.alternatives import Advice
-from fairlane.learn.advice.features import MIN_MARKS
+from fairlane.study.shipped.advice.measure import MIN_MARKS
+from fairlane.study.shipped.advice.results import Advice, name_of
 from fairlane.views.charts import Axis, Layer, chart, described, drawing, hollow, whiskers
-from fairlane.views.model import Chart, View
+from fairlane.views.model import Chart, View, lines_of, provenance_of, remarks_of, title_of
 from fairlane.views.rows import Rows
 from fairlane.views.tables import Column, Row, Table, change, columns
 
+PICTURES = {"advice": "time per iteration of alternatives, with intervals"}
+"""Its pictures, and what they show."""
 MOST_DRAWN = 10
 """Alternatives in the chart: the best ones, and the worst."""
 _MS = 1e-3
 _TOO_FEW = "too few iterations"
 
 
-def view(advice: Advice, seeds: int, show: int) -> View:
+def view(advices: Mapping[str, Advice], show: int = 5) -> View:
     """The alternatives, of which a terminal has the best ``show`` and the worst."""
-    rows = advice.table.to_dicts()
-    best, worst = rows[0], rows[-1]
-    said = f"{advice.job}: {_name(best)}" + (f", {_time(best)} per iteration" if best["iteration_ms"] else "")
-    ends = f"{said}; the worst of {len(rows)}: {_name(worst)}, {_time(worst)}."
+    known = {name: advice for name, advice in advices.items() if advice.alternatives.height}
     return View(
-        title=f"{advice.job}: advice",
-        headline=said,
-        facts=list(_facts(advice, seeds)),
-        parts=[
-            *_chart(advice, rows, ends),
-            _table(rows, show, ends),
-        ],
-        remarks=[*advice.repeated(), *_remarks(advice)],
-        provenance={advice.job: {"folder": advice.folder}},
+        title=title_of(advices, "advice"),
+        headline="\n".join(lines_of(advices, Advice.headline)),
+        facts=[f"{name}: {fact}" if len(advices) > 1 else fact for name in known for fact in _facts(known[name])],
+        parts=[part for advice in known.values() for part in _parts(advice, show)],
+        remarks=remarks_of(advices, lambda advice: [*advice.repeated(), *_remarks(advice)]),
+        provenance=provenance_of(advices),
     )
 
 
-def _name(row: Row) -> str:
-    return f"rails {row['rails']}, level {row['service_level']}, {row['placement']}"
+def _parts(advice: Advice, show: int) -> Iterator[Chart | Table]:
+    rows = advice.alternatives.to_dicts()
+    said = f"{advice.headline()}; the worst of {len(rows)}: {name_of(rows[-1])}, {_time(rows[-1])}."
+    yield from _chart(advice, rows, said)
+    yield _table(rows, show, said)
 
 
 def _time(row: Row) -> str:
     return _TOO_FEW if row["iteration_ms"] is None else seconds(row["iteration_ms"] * _MS)
 
 
-def _facts(advice: Advice, seeds: int) -> Iterator[str]:
-    many = f"{advice.job}: {advice.table.height} alternatives"
-    within = f"the interval is for {advice.coverage:.0%} of run times"
-    if advice.by_model:
-        yield f"{many}, by the model, from one isolated simulation of {advice.job} and one of its neighbours; {within}"
+def _facts(advice: Advice) -> Iterator[str]:
+    job, seeds = advice.meta["job"], len(advice.meta["seeds"])
+    many = f"{job}: {advice.alternatives.height} alternatives"
+    within = f"the interval is for {advice.meta['coverage']:.0%} of run times"
+    if advice.meta["by_model"]:
+        yield f"{many}, by the model, from one isolated simulation of {job} and one of its neighbours; {within}"
         yield "neighbours are simulated, with the advised alternative only"
         return
     each = f"simulated with {seeds} seeds each" if seeds > 1 else "simulated with one seed each, so without an interval"
     yield f"{many}, {each}, at least {plural(advice.iterations, 'iteration')}; {within} with other seeds"
-    yield f"neighbours: change of their rates by {advice.job}"
+    yield f"neighbours: change of their rates by {job}"
 
 
 def _remarks(advice: Advice) -> Iterator[str]:
     few = advice.neighbour_iterations
-    if not advice.by_model and few is not None and few < MIN_MARKS:
+    if not advice.meta["by_model"] and few is not None and few < MIN_MARKS:
         only = f"One of the neighbours has done {plural(few, 'iteration')} only"
         yield f"{only}: its change is roughly that of bytes; longer simulations are more exact."
     check = advice.checked
@@ -102,13 +102,13 @@ def _chart(advice: Advice, rows: Sequence[Row], said: str) -> Iterator[Chart]:
         return
     rest = f" {len(known) - len(shown)} before the last are left out." if len(known) > len(shown) else ""
     isolated = " Hollow: isolated." if any(row["isolated_ms"] for row in shown) else ""
-    names = [_name(row) for row in shown]
+    names = [name_of(row) for row in shown]
     yield Chart(
         "advice",
         "Time per iteration",
         drawing(Rows(names).height, _layers(shown, Rows(names)), zoom=("x",)),
         said,
-        f"Bars: intervals for {advice.coverage:.0%} of run times.{isolated}{rest}",
+        f"Bars: intervals for {advice.meta['coverage']:.0%} of run times.{isolated}{rest}",
         rows,
         wide=True,
     )
@@ -117,7 +117,9 @@ def _chart(advice: Advice, rows: Sequence[Row], said: str) -> Iterator[Chart]:
 def _layers(rows: Sequence[Row], places: Rows) -> Iterator[Layer]:
     keys = {"time": "iteration_ms", "low": "low_ms", "high": "high_ms", "isolated": "isolated_ms"}
     times = ({name: None if row[key] is None else row[key] * _MS for name, key in keys.items()} for row in rows)
-    placed = [places.place({**row, **of, "name": _name(row)}, _name(row)) for row, of in zip(rows, times, strict=True)]
+    placed = [
+        places.place({**row, **of, "name": name_of(row)}, name_of(row)) for row, of in zip(rows, times, strict=True)
+    ]
     axis = Axis.over(placed, " ".join(keys), "Time per iteration", "time", zero=False)
     told = columns(seconds, time="iteration", low="from", high="to", isolated="isolated")
     neighbours = Column("neighbours", "neighbours", percent)

@@ -19,6 +19,7 @@ from fairlane.results.reproduction import ReproductionResults, RobustnessResults
 from fairlane.results.run import Run
 from fairlane.results.schedule import ScheduleResults
 from fairlane.results.study import StudyResults
+from fairlane.study.shipped.advice.results import Advice
 from fairlane.study.shipped.cables import Cables
 from fairlane.study.shipped.gpcnet import Gpcnet
 from fairlane.study.shipped.saturation import Saturation
@@ -51,6 +52,7 @@ LIGHT = Look()
 """Dark ink on white, as PNG."""
 KINDS: Mapping[type[Results], Kind] = {
     Run: Kind("run", "a run"),
+    Advice: Kind("advice", "advice"),
     Cables: Kind("cables", "a survey of failures"),
     Gpcnet: Kind("gpcnet", "GPCNeT"),
     ReproductionResults: Kind("reproduction", "a reproduction", others=True),

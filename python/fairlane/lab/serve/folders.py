@@ -22,7 +22,7 @@ DEEPEST = 8
 MOST_FOLDERS = 20_000
 """Folders that are looked at; more are not listed."""
 _MOST_META = 4 << 20  # bytes of a file of provenance
-KINDS = ("run", "study", "saturation", "gpcnet", "cables", "schedule", "reproduction")
+KINDS = ("run", "study", "saturation", "gpcnet", "cables", "advice", "schedule", "reproduction")
 """Kinds of folders, by their manifests, that have a page; that of a robustness map is a reproduction."""
 _METAS = {kind: f"{kind}.json" for kind in KINDS}
 _UNFINISHED = {"sweep": "saturation", "survey": "cables"}  # kinds by what their specification calls them

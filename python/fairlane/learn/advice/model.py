@@ -26,9 +26,8 @@ from fairlane.inputs.problems import Problems
 from fairlane.learn.advice.features import COLUMNS, FEATURES, RENAMED, described
 from fairlane.learn.models import FittedModel, Floats, Integers, TreeSum, freeze, one_thread, read_table
 from fairlane.learn.models.validation import Bools, ErrorMetrics, assign_folds, conformal_quantile, cross_validate
+from fairlane.study.shipped.advice.results import COVERAGE
 
-COVERAGE = 0.8
-"""The share of run times that an interval is to hold."""
 QUANTILES = ("0.1", "0.5", "0.9")
 """Of which the outer ones are as far apart as that."""
 MARGINS = {"application", "condition"}

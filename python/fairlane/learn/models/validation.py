@@ -1,7 +1,7 @@
 """Errors of models on held-out data: cross-validation by groups, intervals, error metrics."""
 
-from collections.abc import Callable, Sequence
-from math import ceil, exp, log, sqrt
+from collections.abc import Callable
+from math import ceil, sqrt
 from typing import Any, Self
 
 import numpy
@@ -55,24 +55,6 @@ def corrected_interval(differences: Floats, coverage: float) -> tuple[float, flo
     deviation = float(differences.std(ddof=1)) * sqrt(1 / folds + 1 / (folds - 1))
     half = float(stats.t.ppf((1 + coverage) / 2, folds - 1)) * deviation
     return middle, middle - half, middle + half
-
-
-def lognormal_interval(values: Sequence[float], coverage: float) -> tuple[float | None, float, float | None]:
-    """Prediction interval for one more value: lower end, geometric mean, upper end; a single value has no ends.
-
-    With mean ``m`` and standard deviation ``s`` of ``n`` logarithms the next one is within ``m +- t s sqrt(1 + 1/n)``
-    with probability ``coverage``, ``t`` being the quantile of Student's distribution with ``n - 1`` degrees of freedom
-    (Student, Biometrika 6, 1908; G. J. Hahn, J. Am. Stat. Assoc. 64, 1969), if they are normally distributed.
-    """
-    from scipy import stats
-
-    logs, count = [log(value) for value in values], len(values)
-    middle = sum(logs) / count
-    if count < 2:
-        return None, exp(middle), None
-    deviation = sqrt(sum((logarithm - middle) ** 2 for logarithm in logs) / (count - 1))
-    half = float(stats.t.ppf((1 + coverage) / 2, count - 1)) * deviation * sqrt(1 + 1 / count)
-    return exp(middle - half), exp(middle), exp(middle + half)
 
 
 def conformal_quantile(scores: Floats, coverage: float) -> float:

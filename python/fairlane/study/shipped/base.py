@@ -6,7 +6,7 @@ tables of the answers; their view is in ``fairlane.views``.
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -139,9 +139,9 @@ class ShippedResults(Results):
     """Name of a measurement in sentences."""
 
     @classmethod
-    @abstractmethod
-    def tables_of(cls, rows: Sequence[Row]) -> dict[str, pl.DataFrame]:
-        """The tables of the answers."""
+    def tables_of(cls, _rows: Sequence[Row], /) -> dict[str, pl.DataFrame]:
+        """The tables of the answers, unless the study makes them."""
+        raise NotImplementedError
 
     @classmethod
     def table(cls, name: str, rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
@@ -176,6 +176,8 @@ class ShippedStudy(ABC, Generic[_Results]):
     scenario: Scenario
     seeds: Sequence[int]
     """Seeds of the replicates."""
+    wanted_workers: int | None = None
+    """Number of simulations at the same time; None for as many as there are cores and memory for."""
     remarks: Sequence[str] = ()
     """Differences from the scenario, and probable mistakes, a sentence each."""
 
@@ -190,6 +192,14 @@ class ShippedStudy(ABC, Generic[_Results]):
     @abstractmethod
     def measure(self, condition: Mapping[str, Any], seed: int, watch: Stopwatch) -> Answer:
         """Simulates a condition on a seed. Raises ``RunError`` if the simulation cannot continue."""
+
+    def further(self, _rows: Sequence[Row], /) -> Iterable[Measurement]:
+        """Measurements that depend on the answers of the others."""
+        return ()
+
+    def tables_of(self, rows: Sequence[Row]) -> dict[str, pl.DataFrame]:
+        """The tables of the answers."""
+        return self.results.tables_of(rows)
 
     def described(self) -> dict[str, Any]:
         """Settings that answers depend on besides condition and seed, with the scenario's tables as ``scenario``."""
@@ -209,13 +219,13 @@ class ShippedStudy(ABC, Generic[_Results]):
 
     @cached_property
     def workers(self) -> int:
-        """Number of simulations for which there are cores and memory, by the estimate of the first one.
+        """Number of simulations at the same time, for which there is memory by the estimate of the first one.
 
         Raises ``ScenarioError`` or ``BuildError`` if it cannot be built.
         """
         first = next(self.measurements())
         estimate = self.at(first.condition, first.seed).resolve().estimate
-        return affordable(estimate.memory if estimate else 0.0, self.scenario.memory)
+        return affordable(estimate.memory if estimate else 0.0, self.scenario.memory, self.wanted_workers)
 
     def open(self, out: Path | None = None, *, resume: bool = False) -> Store:
         """The folder of the study: a new one, or with ``resume`` an existing one, by default the latest unfinished one.
@@ -245,23 +255,29 @@ class ShippedStudy(ABC, Generic[_Results]):
         Raises the error of the first measurement that fails.
         """
         tasks, pool = list(self.measurements()), Threads(self.workers)
+
+        def rows() -> list[Row]:
+            answers = ((task, executor.answer(task)) for task in tasks)
+            return [{**task.condition, "seed": task.seed, **answer} for task, answer in answers if answer is not None]
+
         with (
             nullcontext() if store is None else store.undone_without_answers(),
             simulating(pool, store, progress=progress, attempts=1, first_failure_ends=True) as executor,
             suppress(KeyboardInterrupt),
         ):
             executor.run(tasks)
-        answers = ((task, executor.answer(task)) for task in tasks)
-        rows = [{**task.condition, "seed": task.seed, **answer} for task, answer in answers if answer is not None]
+            tasks += (further := list(self.further(rows())))
+            executor.run(further)
+        answers = rows()
         meta = {
             "version": version("fairlane"),
             **self.described(),
             **self.summary(),
             "seeds": list(self.seeds),
-            "partial": len(rows) < len(tasks),
+            "partial": len(answers) < len(tasks),
             "recomputed": [] if store is None else store.damaged,
         }
-        tables: dict[str, Any] = self.results.tables_of(rows)
+        tables: dict[str, Any] = self.tables_of(answers)
         results = self.results(**tables, meta=meta)
         return results if store is None else results.save(store)
 

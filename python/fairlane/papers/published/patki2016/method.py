@@ -7,8 +7,8 @@ import polars as pl
 
 from fairlane.core.errors import RunError
 from fairlane.core.tables import EngineTables, frame, job_finished
-from fairlane.learn.advice.features import extract_features, link_utilisation
 from fairlane.model.power import by_job, power
+from fairlane.study.shipped.advice.measure import extract_features, link_utilisation
 
 if TYPE_CHECKING:
     from fairlane.model.scenario import Scenario
