@@ -16,7 +16,6 @@ from fairlane.study.treatments import Treatment
 
 if TYPE_CHECKING:
     from fairlane.model.scenario import Scenario
-    from fairlane.study.pinned import Pinned
 
 
 class Fake(Treatment):
@@ -33,9 +32,9 @@ class Fake(Treatment):
     gates: dict[str, float] = Field(default_factory=dict)
     """Named pipes, each of which a run passes when someone has opened and closed it, and the share done until there."""
 
-    def treated(self, pinned: Pinned, name: str) -> Task:
+    def treated(self, pinned: Task, name: str) -> Task:
         arguments = {"notes": self.notes, "deaths": self.deaths, "errors": self.errors, "gates": self.gates}
-        return pinned.task("fake_treatment:misbehave", name, {"name": name, **arguments})
+        return pinned.of("fake_treatment:misbehave", name, {"name": name, **arguments})
 
 
 def misbehave(scenario: Scenario, arguments: Mapping[str, Any], watch: Stopwatch) -> dict[str, Any]:

@@ -137,7 +137,7 @@ def test_one_that_is_too_short_says_so(scenario: Path, tmp_path: Path, capsys: p
 
 def test_compute_times_that_are_to_be_found_are_the_same_for_all(scenario: Path) -> None:
     question = ask(scenario, None, None, None, ['jobs[0].workload="nearest_neighbor"', "jobs[1].workload.compute=0"])
-    found = [question.point(choice, 1).pinned.data["jobs"][0]["workload"]["compute"] for choice in question.choices]
+    found = [question.point(choice, 1).pinned.scenario["jobs"][0]["workload"]["compute"] for choice in question.choices]
     assert len(set(found)) == 1
 
 
@@ -147,7 +147,7 @@ def test_background_jobs_are_neighbours(scenario: Path) -> None:
     question = ask(scenario, None, None, None, ["jobs[1].ranks=2"])
     point = question.point(question.choices[0], 1)
     assert len(point.decided.jobs) > len(question.scenario.jobs)
-    assert len(point.pinned.data["jobs"]) == len(point.decided.jobs)
+    assert len(point.pinned.scenario["jobs"]) == len(point.decided.jobs)
 
 
 def test_a_trace_is_advised_and_checked(

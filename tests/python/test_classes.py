@@ -239,9 +239,9 @@ def test_a_study_keeps_the_classes_of_every_job() -> None:
     fabric = {"topology": "fat_tree", "hosts": 16, "levels": 2}
     whole = Scenario.read({"duration": "200 us", "fabric": fabric, "jobs": jobs, "classes": classes})
     pinned = pin(whole, whole.decide(), ".", "default")
-    again = Scenario.read(pinned.data).resolve().tables["qos"]["classes"]
+    again = Scenario.read(pinned.scenario).resolve().tables["qos"]["classes"]
     assert again == whole.resolve().tables["qos"]["classes"]
     assert [one["jobs"] for one in again] == [None, ["wide-0", "wide-1"]]
-    copy, other = (Scenario.read(pinned.isolated(job).data).resolve().tables["qos"] for job in (1, 2))
+    copy, other = (Scenario.read(pinned.isolated(job).scenario).resolve().tables["qos"] for job in (1, 2))
     assert [(one["jobs"], one["communicators"]) for one in copy["classes"]] == [(None, ["column"]), (["wide-1"], None)]
     assert [(one["jobs"], one["communicators"]) for one in other["classes"]] == [(None, [])]

@@ -106,7 +106,7 @@ def test_a_study_keeps_the_hosts() -> None:
         scenario(*({**job(f"on-{number}", 3, number, **write), "placement": shared([1, 2])} for number in (5, 6))),
     ):
         decided = both.decide()
-        again = Scenario.read(pin(both, decided, ".", "default").data).decide()
+        again = Scenario.read(pin(both, decided, ".", "default").scenario).decide()
         assert [one.hosts for one in again.jobs] == [one.hosts for one in decided.jobs]
 
 

@@ -276,7 +276,7 @@ def test_a_number_of_placements_are_seeds_of_a_strategy_by_name_too(folder: Path
     assert named != SCENARIO
     (folder / "small.toml").write_text(named)
     found = plan(study(folder, 'scenario = "small.toml"\nplacements = 3'))
-    assert len({str(cell.pinned.data["jobs"][0]["placement"]) for cell in found.cells}) == 3
+    assert len({str(cell.pinned.scenario["jobs"][0]["placement"]) for cell in found.cells}) == 3
 
 
 def test_placements_from_a_first_seed_on(folder: Path) -> None:

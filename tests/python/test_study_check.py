@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,10 @@ from fairlane.core.errors import ScenarioError
 from fairlane.model.scenario.estimate import START
 from fairlane.study import plan
 from fairlane.study.measured import plan_of
-from fairlane.study.pinned import Pinned, pin
+from fairlane.study.pinned import pin
 from fairlane.study.running import cost_of, run
 from fairlane.study.study import Study
+from fairlane.study.tasks.task import Task
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -101,9 +101,9 @@ def test_wrong_studies_are_reported_as_by_the_study(tmp_path: Path, capsys: pyte
 def test_runs_that_workers_could_not_read_are_refused_before_the_first_simulation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def damaged(*given: Any) -> Pinned:
+    def damaged(*given: Any) -> Task:
         found = pin(*given)
-        return replace(found, data={**found.data, "qos": {**found.data["qos"], "strategy": "isolate"}})
+        return found.changed(qos={**found.scenario["qos"], "strategy": "isolate"})
 
     monkeypatch.setattr(plan, "pin", damaged)
     with pytest.raises(ScenarioError, match=r"the default run cannot be simulated: .*isolate"):

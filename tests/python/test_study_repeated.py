@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from fairlane.results.study import StudyResults
-from fairlane.study.cells import ComparedCell
+from fairlane.study.cells import Cell
 from fairlane.study.plan import plan
 from fairlane.study.replicates import distinct, estimate, outer_unit
 from fairlane.study.running import run
@@ -49,9 +49,9 @@ def study(folder: Path, head: str, own: str = '"random"', compute: str = "0 us")
     return Study.load(file)
 
 
-def hosts(cell: ComparedCell, job: int, treatment: str | None = None) -> tuple[int, ...]:
+def hosts(cell: Cell, job: int, treatment: str | None = None) -> tuple[int, ...]:
     pinned = cell.pinned if treatment is None else cell.treated[treatment]
-    found: list[int] = pinned.data["jobs"][job]["placement"]["hosts"]
+    found: list[int] = pinned.scenario["jobs"][job]["placement"]["hosts"]
     return tuple(found)
 
 

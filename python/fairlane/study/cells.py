@@ -1,6 +1,7 @@
-"""The points of a study with their runs, whether these are compared or measured.
+"""The points of a study with their runs.
 
-Compared are the default run, each job isolated, and a run per treatment, all with the same programs on the same hosts.
+Runs that are compared are the default run, each job isolated, and a run per treatment, all with the same programs on
+the same hosts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -8,10 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from typing_extensions import override
-
 from fairlane.model.scenario.resolved import ResolvedJob
-from fairlane.study.pinned import Pinned
 from fairlane.study.setting import Point
 from fairlane.study.tasks.task import Task
 from fairlane.study.treatments import Treatment
@@ -41,34 +39,37 @@ class CellRun:
 
 @dataclass
 class Cell:
-    """A point with its runs."""
+    """A point with its runs, whether these are compared or measured.
+
+    Of a study that compares, ``decide`` makes the runs: for each baseline the default run and the isolated ones that
+    are no part of it; then the treated runs.
+    """
 
     point: Point
-    scenario: Mapping[str, Any]
-    """The tables of the scenario."""
+    pinned: Task
+    """The scenario of the default run."""
     memory: float
     """Estimated bytes of memory of the largest simulation."""
     seconds: float | None
     """Estimated processor time of the default run, s; None where that is not known."""
     allowed: int
     """Memory limit of the scenario; 0 if it has none."""
-    runs: list[CellRun] = field(default_factory=list, kw_only=True)
-    worked_out: str = field(default="", kw_only=True)
+    treated: Mapping[str, Task] = field(default_factory=dict)
+    """The scenario of each treatment."""
+    jobs: Sequence[ResolvedJob] = ()
+    """The jobs of a point whose runs are compared."""
+    runs: list[CellRun] = field(default_factory=list)
+    worked_out: str = ""
     """Digest of the scenario with all decisions made, where the tasks leave some open."""
-
-    @property
-    def calibrations(self) -> Mapping[str, Task]:
-        """The task that calibrates a job's compute time, by job, where it is not known."""
-        return {}
 
     @property
     def identity(self) -> tuple[str, ...]:
         """The same for points with the same simulations."""
         return (self.worked_out,) if self.worked_out else tuple(run.task.digest for run in self.runs)
 
-    def seconds_of(self, _task: Task, /) -> float | None:
-        """The estimated processor time of a task, s."""
-        return self.seconds
+    def seconds_of(self, task: Task) -> float | None:
+        """The estimated processor time of a task, s, in proportion to the cost of the default run."""
+        return self.seconds and self.seconds * task.cost / self.pinned.cost
 
     def described(self) -> dict[str, Any]:
         """The scenario, and the answers that are its runs."""
@@ -76,27 +77,18 @@ class Cell:
             {"baseline": run.baseline, "treatment": run.treatment, "job": run.job, "answer": run.task.digest}
             for run in self.runs
         ]
-        return {"point": str(self.point), "scenario": self.scenario, "runs": runs}
-
-
-@dataclass
-class ComparedCell(Cell):
-    """A point by default, with each job isolated and under each treatment; ``decide`` makes the runs.
-
-    They are for each baseline the default run and the isolated ones that are no part of it; then the treated runs.
-    """
-
-    pinned: Pinned
-    treated: Mapping[str, Pinned]
-    jobs: Sequence[ResolvedJob]
+        return {"point": str(self.point), "scenario": self.pinned.scenario, "runs": runs}
 
     @cached_property
     def calibrations(self) -> Mapping[str, Task]:
         """The task that calibrates a job's compute time, by job, where it is not known."""
-        always = self.pinned.without_start_and_stop()
+        jobs = self.pinned.scenario["jobs"] if self.jobs else ()
+        # Calibrated for a job that starts at the beginning and never ends.
+        endless = [{key: value for key, value in job.items() if key not in ("start", "stop")} for job in jobs]
+        always = self.pinned.changed(jobs=endless)
         return {
-            job["name"]: always.isolated(at).task(CALIBRATE, f"compute time of {job['name']}")
-            for at, job in enumerate(self.pinned.data["jobs"])
+            job["name"]: always.isolated(at).of(CALIBRATE, f"compute time of {job['name']}")
+            for at, job in enumerate(jobs)
             if "workload" in job and "compute" not in job["workload"]
         }
 
@@ -118,15 +110,10 @@ class ComparedCell(Cell):
                 with_all = CellRun(kind.baseline, ISOLATED, None, kind.default(treated), kind, name)
                 self.runs += isolated or [with_all]
 
-    def _isolated(self, kind: Treatment, pinned: Pinned, own: str | None = None) -> list[CellRun]:
+    def _isolated(self, kind: Treatment, pinned: Task, own: str | None = None) -> list[CellRun]:
         """The isolated runs of a kind of treatment; none where they are part of its default run."""
         tasks = {job: kind.isolated(pinned, number) for number, job in enumerate(self.pinned.names)}
         return [CellRun(kind.baseline, ISOLATED, job, task, kind, own) for job, task in tasks.items() if task]
-
-    @override
-    def seconds_of(self, task: Task, /) -> float:
-        """The estimated processor time of a task, s, in proportion to the cost of the default run."""
-        return (self.seconds or 0.0) * task.cost / self.pinned.task("", "").cost
 
     def of(self, treatment: str, baseline: str | None = None, own: str | None = None) -> list[CellRun]:
         """Its runs with a treatment, or without: of one baseline or of all; isolated ones of a treatment's own."""

@@ -60,7 +60,7 @@ class MeasuredPlan(Plan):
             decided = decided_of(whole)
             if decided.estimate:
                 seconds, memory = decided.estimate.simulation_s, decided.estimate.memory
-            worked_out = digest_of(pin(whole, decided, study.folder, "").data)
+            worked_out = digest_of(pin(whole, decided, study.folder, "").scenario)
         function, arguments = MEASURE, self._arguments
         if "tables" in arguments:
             function, arguments = QUERIES, {"until": _until(study, point, scenario), **arguments}
@@ -68,7 +68,7 @@ class MeasuredPlan(Plan):
         label, data = f"{study.name}: {point}", study.written(point).data
         task = Task(function, data, study.folder, label, arguments, float(cost))
         runs = [CellRun("", DEFAULT, None, task)]
-        return Cell(point, data, memory, seconds, scenario.memory or 0, runs=runs, worked_out=worked_out)
+        return Cell(point, task, memory, seconds, scenario.memory or 0, runs=runs, worked_out=worked_out)
 
     @override
     def tables(self, executor: Executor) -> dict[str, pl.DataFrame]:

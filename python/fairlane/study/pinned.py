@@ -3,19 +3,18 @@
 So a scenario means the same with other service levels, with one job isolated, and on another machine; and two that mean
 the same have the same tables, so their simulation is recognised.
 
-*What workers compute: compute times, whole simulations, periods under a controller.* Every function takes a scenario,
-its arguments and a stopwatch, and returns JSON that depends on nothing else.
+Workers compute compute times, whole simulations, and periods under a controller. Every function takes a scenario, its
+arguments and a stopwatch, and returns JSON that depends on nothing else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from fairlane.core.tables import Work
-from fairlane.core.units import DURATION
 from fairlane.model.scenario import Resolved, Scenario
 from fairlane.model.scenario.models import Job
 from fairlane.model.scenario.resolve import without_strategy
@@ -25,88 +24,14 @@ from fairlane.results.milestones import milestones
 from fairlane.sim.controller import control as perform
 from fairlane.sim.controller import controller_of, row_of
 from fairlane.sim.runner.experiment import later_iterations
-from fairlane.study.tasks.task import Stopwatch, Task
+from fairlane.study.tasks.task import Stopwatch, Task, cost_of
 
 
-@dataclass(frozen=True)
-class Pinned:
-    """The tables of a scenario in which all decisions are pinned, and how to make tasks of it.
+def pin(scenario: Scenario, decided: Resolved, folder: str, place: str) -> Task:
+    """``scenario`` as it was ``decided``, of which tasks are made; compute times stay until they are known.
 
-    ``lanes`` is ``sl2vl`` of all its jobs together, ``folder`` what paths are relative to, and ``place`` says for
-    people which point, placement and seed it is.
+    ``place`` names point, placement and seed.
     """
-
-    data: Mapping[str, Any]
-    lanes: Sequence[int]
-    folder: str
-    place: str = ""
-
-    @property
-    def seed(self) -> int:
-        """Its seed."""
-        return int(self.data["seed"])
-
-    @property
-    def names(self) -> list[str]:
-        """The jobs' names."""
-        return [job["name"] for job in self.data["jobs"]]
-
-    def with_compute_times(self, compute: Sequence[int | None]) -> Pinned:
-        """The same with these compute times, ps; None where a job is a trace."""
-        jobs = []
-        for job, time in zip(self.data["jobs"], compute, strict=True):
-            workload = {key: value for key, value in job.get("workload", {}).items() if key != "compute_share"}
-            jobs.append(job if time is None else {**job, "workload": {**workload, "compute": f"{time} ps"}})
-        return replace(self, data={**self.data, "jobs": jobs})
-
-    def with_duration(self, duration: int) -> Pinned:
-        """The same with another duration, ps."""
-        return replace(self, data={**self.data, "duration": DURATION.format(duration)})
-
-    def without_start_and_stop(self) -> Pinned:
-        """The same with jobs that start at the beginning and never end."""
-        jobs = [{key: it for key, it in job.items() if key not in ("start", "stop")} for job in self.data["jobs"]]
-        return replace(self, data={**self.data, "jobs": jobs})
-
-    def isolated(self, job: int) -> Pinned:
-        """One job by itself: on its hosts, with its random numbers, on a fabric with the lanes of all jobs."""
-        return self.only([job])
-
-    def only(self, jobs: Sequence[int]) -> Pinned:
-        """Some jobs, on their hosts, with their random numbers, on a fabric with the lanes of all."""
-        qos = {key: value for key, value in self.data["qos"].items() if key != "service_levels"}
-        kept = [self.data["jobs"][job] for job in jobs]
-        data = {**self.data, "jobs": kept, "qos": {**qos, "sl2vl": list(self.lanes)}}
-        names = {job["name"] for job in kept}
-        if "observe" in data:
-            data["observe"] = _observing(data["observe"], names)
-        if "classes" in data:
-            data["classes"] = dict(_selecting(data["classes"], names))
-        return replace(self, data=data)
-
-    def task(self, function: str, label: str, arguments: Mapping[str, Any] | None = None, runs: int = 1) -> Task:
-        """A task on this scenario, in which about ``runs`` simulations of its duration are made."""
-        ranks = sum(job.get("ranks", 1) for job in self.data["jobs"])
-        cost = runs * ranks * DURATION.parse(self.data["duration"]) * 1e-9
-        return Task(function, self.data, self.folder, f"{self.place}: {label}", dict(arguments or {}), cost)
-
-
-def _observing(observe: Mapping[str, Any], jobs: Set[str]) -> dict[str, Any]:
-    """The table ``observe`` without the keys that refer to absent jobs."""
-    found = {key: it for key, it in observe.items() if key not in ("record", "switch_counters") or it["job"] in jobs}
-    return {**found, "iterations": [name for name in observe.get("iterations", ()) if name in jobs]}
-
-
-def _selecting(classes: Mapping[str, Any], jobs: Set[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The classes that select messages of these jobs, whose communicators absent jobs may have had."""
-    for name, one in classes.items():
-        selected = one.get("job")
-        if selected is None or (selected := [job for job in selected if job in jobs]):
-            yield name, {**one, "allow_missing": True} | ({} if selected is None else {"job": selected})
-
-
-def pin(scenario: Scenario, decided: Resolved, folder: str, place: str) -> Pinned:
-    """``scenario`` as it was ``decided``; compute times stay as they are until they are known."""
     data = scenario.model_dump(mode="json", exclude_none=True, exclude={"placement", "jobs"})
     strategy = scenario.qos.strategy is not None
     if strategy:  # what it stands for depends on the jobs: an isolated run keeps the levels and lanes of all
@@ -128,7 +53,9 @@ def pin(scenario: Scenario, decided: Resolved, folder: str, place: str) -> Pinne
     for one in decided.tables["qos"].get("classes", ()):
         chosen = {"job": one["jobs"], "service_level": one["service_level"]}
         data["classes"][one["name"]] |= {key: value for key, value in chosen.items() if value is not None}
-    return Pinned({**data, "jobs": jobs}, decided.tables["qos"]["sl2vl"], folder, place)
+    lanes = decided.tables["qos"]["sl2vl"]  # of all jobs, also where a run has only some of them
+    tables = {**data, "qos": {**data["qos"], "sl2vl": lanes}, "jobs": jobs}
+    return Task("", tables, folder, place, cost=cost_of(tables))
 
 
 def _job(job: Job, stream: int, found: ResolvedJob) -> dict[str, Any]:

@@ -19,8 +19,8 @@ from fairlane.core.wording import plural
 from fairlane.inputs.problems import Problems
 from fairlane.model.scenario import Resolved, Scenario
 from fairlane.model.scenario.resolve import decide
-from fairlane.study.cells import DEFAULT, Cell, ComparedCell
-from fairlane.study.pinned import Pinned, pin
+from fairlane.study.cells import DEFAULT, Cell
+from fairlane.study.pinned import pin
 from fairlane.study.repetition import Repeat
 from fairlane.study.replicates import Allocation, key_of
 from fairlane.study.setting import Point
@@ -97,7 +97,7 @@ class ComparedPlan(Plan):
     """All cells of a study whose runs are compared."""
 
     study: Study
-    cells: list[ComparedCell]
+    cells: list[Cell]
     allocation: Allocation | None = None
     """Which conditions get further replicates, where that is asked for."""
 
@@ -133,7 +133,7 @@ class ComparedPlan(Plan):
             return None
         known = {(key_of(cell.point.case, cell.point.parameters), cell.point.placement): cell for cell in self.cells}
 
-        def cell_of(point: Point) -> ComparedCell:
+        def cell_of(point: Point) -> Cell:
             return known.get((key_of(point.case, point.parameters), point.placement)) or _cell(self.study, point)
 
         cells = judged(self.study, cell_of, self.allocation.counts)
@@ -160,11 +160,11 @@ def plan(study: Study) -> ComparedPlan:
     return ComparedPlan(study, cells, Allocation(asked) if asked else None)
 
 
-def _try_out(study: Study, cell: ComparedCell) -> None:
+def _try_out(study: Study, cell: Cell) -> None:
     """Reads a point's runs as workers will: what they could not read is refused before the first simulation."""
     for name, pinned in {DEFAULT: cell.pinned, **cell.treated}.items():
         try:
-            decided_of(read(pinned.task("", name)))
+            decided_of(read(pinned))
         except ScenarioError as error:
             words = f"the {name} run cannot be simulated: {error}"
             key = "scenario" if name == DEFAULT else f"treatments.{name}"
@@ -188,7 +188,7 @@ def judged(study: Study, judge: Callable[[Point], T], replicates: Mapping[str, i
     return found
 
 
-def _cell(study: Study, point: Point) -> ComparedCell:
+def _cell(study: Study, point: Point) -> Cell:
     scenario = study.scenario(point)
     if not study.treatments:
         wrong = list(Overrides().check(scenario))
@@ -197,7 +197,7 @@ def _cell(study: Study, point: Point) -> ComparedCell:
     decided = decided_of(scenario)
     pinned = pin(scenario, decided, study.folder, str(point))
     memory, seconds = (decided.estimate.memory, decided.estimate.simulation_s) if decided.estimate else (0.0, 0.0)
-    treated: dict[str, Pinned] = {}
+    treated: dict[str, Task] = {}
     problems: list[Problem] = []
     for name, treatment in study.treatments.items():
         try:
@@ -216,7 +216,7 @@ def _cell(study: Study, point: Point) -> ComparedCell:
     if problems:
         raise ScenarioError(problems)
     limit = scenario.memory or 0
-    return ComparedCell(point, pinned.data, memory, seconds, limit, pinned, treated, decided.jobs)
+    return Cell(point, pinned, memory, seconds, limit, treated, decided.jobs)
 
 
 def _located(study: Study, name: str, scenario: Scenario, problems: Iterable[Problem]) -> Iterator[Problem]:
@@ -238,13 +238,13 @@ def decided_of(scenario: Scenario) -> Resolved:
         raise scenario.error(Problems(Problem(error.path or "", str(error)))) from None
 
 
-def _incomparable(name: str, default: Pinned, treated: Pinned) -> Iterator[Problem]:
+def _incomparable(name: str, default: Task, treated: Task) -> Iterator[Problem]:
     """What a treatment may not change."""
     where = f"treatments.{name}.set"
     for key in FIXED:
-        if default.data[key] != treated.data[key]:
-            yield Problem(where, f"changes {key}: then nothing can be compared", treated.data[key])
-    for at, (job, other) in enumerate(zip(default.data["jobs"], treated.data["jobs"], strict=False)):
+        if default.scenario[key] != treated.scenario[key]:
+            yield Problem(where, f"changes {key}: then nothing can be compared", treated.scenario[key])
+    for at, (job, other) in enumerate(zip(default.scenario["jobs"], treated.scenario["jobs"], strict=False)):
         for key in FIXED_OF_JOBS:
             if job.get(key) != other.get(key):
                 yield Problem(where, f"changes {key} of job {at}: then nothing can be compared")

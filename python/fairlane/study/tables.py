@@ -12,7 +12,7 @@ from fairlane.core.statistics import Estimate, ratio_change
 from fairlane.results.derive import change, interval
 from fairlane.results.milestones import Common, common, enough
 from fairlane.results.schemas import STUDY, types
-from fairlane.study.cells import DEFAULT, ISOLATED, Cell, CellRun, ComparedCell
+from fairlane.study.cells import DEFAULT, ISOLATED, Cell, CellRun
 from fairlane.study.replicates import key_of
 from fairlane.study.setting import Point
 from fairlane.study.tasks.executor import Executor
@@ -27,7 +27,7 @@ _SPANS = {"default_span_ps": pl.UInt64, "isolated_span_ps": pl.UInt64}
 """Columns that they are computed from, and that are then left out."""
 
 
-def compared_tables(cells: Sequence[ComparedCell], executor: Executor) -> dict[str, pl.DataFrame]:
+def compared_tables(cells: Sequence[Cell], executor: Executor) -> dict[str, pl.DataFrame]:
     """The tables ``runs``, ``work``, ``periods`` and ``failures`` of a study that compares."""
     digests: dict[str, str | None] = {}
     first: dict[tuple[str, ...], int] = {}
@@ -79,7 +79,7 @@ def digest_of_answer(answer: Answer) -> str | None:
 class _SameRuns:
     """Which points of a condition have the same results, bit for bit: they are one replicate."""
 
-    cell: ComparedCell
+    cell: Cell
     number: int
     """Number of the cell's point."""
     digests: Mapping[str, str | None]
@@ -145,7 +145,7 @@ def _failures(executor: Executor, treatment: str, job: str | None, task: Task) -
         yield {"treatment": treatment, "job": job, "error": failure.error, "scenario": failure.description}
 
 
-def _work(cell: ComparedCell, executor: Executor) -> Iterator[Row]:
+def _work(cell: Cell, executor: Executor) -> Iterator[Row]:
     """What each job did in the default and the treated runs that did not fail."""
     for default in cell.of(DEFAULT):
         before = executor.answer(default.task)
@@ -172,7 +172,7 @@ def _work(cell: ComparedCell, executor: Executor) -> Iterator[Row]:
                 }
 
 
-def _isolated(cell: ComparedCell, executor: Executor, default: CellRun, run: CellRun, job: str) -> Progress | None:
+def _isolated(cell: Cell, executor: Executor, default: CellRun, run: CellRun, job: str) -> Progress | None:
     """The progress of a job isolated, with which a run is compared; None if that failed."""
     own = run.treatment if run.kind.own_isolation and run.treatment != DEFAULT else None
     runs = {one.job: one for one in cell.of(ISOLATED, default.baseline, own)}
@@ -243,7 +243,7 @@ def _compared(work: pl.DataFrame) -> pl.DataFrame:
     return work.with_columns(found.alias(f"{name}_iterations") for name, found in by_iterations.items()).drop(*_SPANS)
 
 
-def _periods(cell: ComparedCell, executor: Executor) -> Iterator[Row]:
+def _periods(cell: Cell, executor: Executor) -> Iterator[Row]:
     for run in cell.runs:
         if run.treatment in (DEFAULT, ISOLATED) or (answer := executor.answer(run.task)) is None:
             continue

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -21,6 +21,7 @@ from typing import Any, Protocol
 
 from fairlane.core.drive import Engine, Watcher, drive
 from fairlane.core.errors import FairlaneError, RunError, ScenarioError
+from fairlane.core.units import DURATION
 from fairlane.inputs.document import Document
 from fairlane.model.scenario import Resolved, Scenario
 from fairlane.study.tasks.closure import beside, sources
@@ -60,7 +61,10 @@ class Computable(Protocol):
 
 @dataclass(frozen=True)
 class Task:
-    """A function of a scenario, which has paths relative to ``folder``, and of other arguments."""
+    """A function of a scenario, which has paths relative to ``folder``, and of other arguments.
+
+    Without a function it is only a scenario, of which tasks are made.
+    """
 
     function: str
     """``module:name`` of a function that takes the scenario, the arguments and a ``Stopwatch``, and returns JSON."""
@@ -92,6 +96,63 @@ class Task:
             own = str(Path(self.folder) / SCENARIO)
             raise ScenarioError(replace(it, file=None) if it.file == own else it for it in error.problems) from error
         return answer
+
+    @property
+    def names(self) -> list[str]:
+        """The jobs' names."""
+        return [job["name"] for job in self.scenario["jobs"]]
+
+    def of(self, function: str, label: str, arguments: Mapping[str, Any] | None = None, runs: int = 1) -> Task:
+        """A task on this scenario, in which about ``runs`` simulations of its duration are made."""
+        words, cost = f"{self.label}: {label}", runs * cost_of(self.scenario)
+        return replace(self, function=function, label=words, arguments=arguments or {}, cost=cost)
+
+    def changed(self, **tables: Any) -> Task:
+        """The same with other tables of the scenario."""
+        return replace(self, scenario={**self.scenario, **tables})
+
+    def with_compute_times(self, compute: Sequence[int | None]) -> Task:
+        """The same with these compute times, ps; None where a job is a trace."""
+        jobs = []
+        for job, span in zip(self.scenario["jobs"], compute, strict=True):
+            workload = {key: value for key, value in job.get("workload", {}).items() if key != "compute_share"}
+            jobs.append(job if span is None else {**job, "workload": {**workload, "compute": f"{span} ps"}})
+        return self.changed(jobs=jobs)
+
+    def isolated(self, job: int) -> Task:
+        """One job by itself: on its hosts, with its random numbers, on a fabric with the lanes of all jobs."""
+        return self.only([job])
+
+    def only(self, jobs: Sequence[int]) -> Task:
+        """Some jobs, on their hosts, with their random numbers, on a fabric with the lanes of all."""
+        kept = [self.scenario["jobs"][job] for job in jobs]
+        names = {job["name"] for job in kept}
+        tables = {"observe": _observing, "classes": _selecting}
+        return self.changed(
+            jobs=kept, **{key: of(self.scenario[key], names) for key, of in tables.items() if key in self.scenario}
+        )
+
+
+def _observing(observe: Mapping[str, Any], jobs: Set[str]) -> dict[str, Any]:
+    """The table ``observe`` without the keys that refer to absent jobs."""
+    of_job = ("record", "switch_counters")
+    kept = {key: value for key, value in observe.items() if key not in of_job or value["job"] in jobs}
+    return {**kept, "iterations": [name for name in observe.get("iterations", ()) if name in jobs]}
+
+
+def _selecting(classes: Mapping[str, Any], jobs: Set[str]) -> dict[str, Any]:
+    """The classes that select messages of these jobs, whose communicators absent jobs may have had."""
+    kept = {}
+    for name, table in classes.items():
+        selected = None if "job" not in table else [job for job in table["job"] if job in jobs]
+        if selected is None or selected:
+            kept[name] = {**table, "allow_missing": True} | ({} if selected is None else {"job": selected})
+    return kept
+
+
+def cost_of(scenario: Mapping[str, Any]) -> float:
+    """About how long a simulation of a scenario takes, compared with others: ranks times duration."""
+    return float(sum(job.get("ranks", 1) for job in scenario["jobs"]) * DURATION.parse(scenario["duration"]) * 1e-9)
 
 
 def digest_of(data: Any) -> str:

@@ -17,7 +17,6 @@ from fairlane.inputs.table import Table
 from fairlane.model.scenario import Scenario
 from fairlane.model.scenario.checks import late
 from fairlane.results.milestones import Milestones
-from fairlane.study.pinned import Pinned
 from fairlane.study.setting import Setting
 from fairlane.study.tasks.task import Task
 
@@ -86,16 +85,16 @@ class Treatment(Table):
         """Identifies its default and isolated runs; treatments with the same value share them."""
         return ""
 
-    def default(self, pinned: Pinned) -> Task:
+    def default(self, pinned: Task) -> Task:
         """The default run that it is compared with."""
-        return pinned.task(SIMULATE, "default")
+        return pinned.of(SIMULATE, "default")
 
-    def isolated(self, pinned: Pinned, job: int) -> Task | None:
+    def isolated(self, pinned: Task, job: int) -> Task | None:
         """The isolated run of a job; None if its work is part of what the default run returns."""
-        return pinned.isolated(job).task(SIMULATE, f"{pinned.names[job]} isolated")
+        return pinned.isolated(job).of(SIMULATE, f"{pinned.names[job]} isolated")
 
     @abstractmethod
-    def treated(self, pinned: Pinned, name: str) -> Task:
+    def treated(self, pinned: Task, name: str) -> Task:
         """The treated run."""
 
     def progress(self, answer: Mapping[str, Any], job: str) -> Progress:
@@ -125,5 +124,5 @@ class Overrides(Treatment):
     key: ClassVar[str] = "set"
 
     @override
-    def treated(self, pinned: Pinned, name: str) -> Task:
-        return pinned.task(SIMULATE, name)
+    def treated(self, pinned: Task, name: str) -> Task:
+        return pinned.of(SIMULATE, name)

@@ -20,7 +20,6 @@ from fairlane.sim.controller import controller_of
 from fairlane.sim.controller.base import Controller, JobWork
 from fairlane.sim.controller.episodes import endless, missing
 from fairlane.sim.controller.fitting import check_jobs, fit
-from fairlane.study.pinned import Pinned
 from fairlane.study.tasks.task import Task
 from fairlane.study.treatments.base import Progress, Treatment
 
@@ -95,30 +94,30 @@ class Controlled(Treatment):
         return f"{self.periods} x {DURATION.format(self.period)} {self.mode}{drawn}"
 
     @override
-    def default(self, pinned: Pinned) -> Task:
+    def default(self, pinned: Task) -> Task:
         return self._task(pinned, "default", "none", {}, isolated=True)
 
     @override
-    def isolated(self, pinned: Pinned, job: int) -> Task | None:
+    def isolated(self, pinned: Task, job: int) -> Task | None:
         return None
 
     @override
-    def treated(self, pinned: Pinned, name: str) -> Task:
+    def treated(self, pinned: Task, name: str) -> Task:
         return self._task(pinned, name, self.controller["name"], self.parameters, isolated=False)
 
-    def _task(self, pinned: Pinned, label: str, name: str, parameters: Mapping[str, Any], *, isolated: bool) -> Task:
+    def _task(self, pinned: Task, label: str, name: str, parameters: Mapping[str, Any], *, isolated: bool) -> Task:
         arguments = {
             "controller": name,
             "parameters": dict(parameters),
             "mode": self.mode,
             "period": self.period,
             "periods": self.periods,
-            "seed": pinned.seed,
+            "seed": pinned.scenario["seed"],
             "draws": self.draws,
             "default": False,
             "isolated": isolated,
         }
-        return pinned.with_duration(self.period).task(CONTROL, label, arguments, runs=self.periods)
+        return pinned.changed(duration=DURATION.format(self.period)).of(CONTROL, label, arguments, runs=self.periods)
 
     @override
     def progress(self, answer: Mapping[str, Any], job: str) -> Progress:

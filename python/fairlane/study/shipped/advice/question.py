@@ -10,8 +10,9 @@ from pathlib import Path
 from fairlane.core.errors import Problem, ScenarioError
 from fairlane.model.fabric.view import Fabric
 from fairlane.model.scenario import Resolved, Scenario
-from fairlane.study.pinned import Pinned, pin
+from fairlane.study.pinned import pin
 from fairlane.study.plan import decided_of
+from fairlane.study.tasks.task import Task
 
 PLACEMENTS = ("packed", "spread", "random")
 """Placements that are tried."""
@@ -37,7 +38,7 @@ class Point:
     choice: Choice
     seed: int
     decided: Resolved
-    pinned: Pinned
+    pinned: Task
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ class Alternatives(ShippedStudy[Advice]):
         pinned, application = self._point(condition, seed).pinned, self.question.number
         others = [job for job in range(len(pinned.names)) if job != application]
         of_run = {"co-run": pinned, "isolated": pinned.isolated(application), "without": pinned.only(others)}
-        return read(of_run[condition["run"]].task("", condition["run"]))
+        return read(of_run[condition["run"]])
 
     @override
     def measure(self, condition: Mapping[str, Any], seed: int, watch: Stopwatch) -> Answer:
