@@ -23,16 +23,14 @@ from fairlane.results.base import Results
 from fairlane.results.reproduction import (
     MAP_TABLES,
     ChartData,
-    ClaimResult,
-    ClauseResult,
     FigureData,
     MapMeta,
-    Number,
     ReproductionMeta,
     ReproductionResults,
     RobustnessResults,
 )
 from fairlane.results.schedule import ScheduleResults
+from fairlane.results.schemas import VERDICTS, types
 from fairlane.results.study import StudyResults
 from fairlane.study.running import run
 from fairlane.study.shipped.advice import Advice, Alternatives, ask
@@ -181,49 +179,23 @@ def schedule(*, late: int = 0) -> ScheduleResults:
 
 def reproduction(*, holds: bool = True) -> ReproductionResults:
     """Two claims over three replicates, with figures; names break out."""
-    value = 0.8 if holds else 0.2
-    numbers = [
-        Number(
-            label="throughput …",
-            band=">= 0.5",
-            reported="0.9",
-            replicates=[1, 2, 3],
-            values=[value, 0.7, None],
-            lows=[0.5] * 3,
-            highs=[None] * 3,
-            holds=[holds, True, False],
-        ),
-        Number(
-            label=EVIL,
-            band="0 to 1",
-            replicates=[1, 2, 3],
-            values=[0.5, 0.6, 9.0],
-            lows=[0.0] * 3,
-            highs=[1.0] * 3,
-            holds=[True, True, False],
-        ),
+    value, verdict = (0.8, "holds") if holds else (0.2, "does not hold")
+    throughput = {"measured": "throughput …", "band": ">= 0.5", "reported": "0.9", "low": 0.5}
+    evil_number = {"measured": EVIL, "band": "0 to 1", "low": 0.0, "high": 1.0}
+    measured = {"claim": "a.throughput", "where": "IV", "paper": "much is accepted", "line": f"{verdict}, 3 replicates"}
+    claim = {**measured, "verdict": verdict, "claim_words": verdict, "clause_verdict": verdict, "replicates": 3}
+    numbers = (
+        (throughput, (value, 0.7, None), (holds, True, False)),
+        (evil_number, (0.5, 0.6, 9.0), (True, True, False)),
+    )
+    rows = [
+        {**claim, **number, "number": place, "replicate": at, "value": values[at - 1], "in_band": held[at - 1]}
+        for place, (number, values, held) in enumerate(numbers)
+        for at in (1, 2, 3)
     ]
-    verdict = "holds" if holds else "does not hold"
-    clauses = [ClauseResult(verdict=verdict, explained=verdict, numbers=numbers)]
-    claims = [
-        ClaimResult(
-            id="a.throughput",
-            where="IV",
-            paper="much is accepted",
-            verdict=verdict,
-            words=f"{verdict}, 3 replicates",
-            clauses=clauses,
-        ),
-        ClaimResult(
-            id="a.left-out",
-            where="V",
-            paper="nothing",
-            verdict="not run",
-            words="not run",
-            missing=["large: not run"],
-            clauses=[],
-        ),
-    ]
+    left_out = {"claim": "a.left-out", "where": "V", "paper": "nothing", "line": "not run", "verdict": "not run"}
+    rows.append({**left_out, "missing": ["large: not run"], "claim_words": "not run"})
+    verdicts = pl.DataFrame([{"variant": "", "clause": 1, "missing": [], **row} for row in rows], types(VERDICTS))
     meta = ReproductionMeta(
         version="0",
         paper="a",
@@ -233,12 +205,9 @@ def reproduction(*, holds: bool = True) -> ReproductionResults:
         simulator="5",
         simulations=2,
         cpu_s=3.0,
-        claims=claims,
     )
     cells = pl.DataFrame({"cell": ["first", "second"], "wall_s": [1.0, 2.0], "cpu_s": [1.0, 2.0], "error": [None, "x"]})
-    claims_table = pl.DataFrame({"claim": [one.id for one in claims], "verdict": [one.words for one in claims]})
-    clauses_table = pl.DataFrame({"claim": "a.throughput", "value": [value, 0.7]})
-    return ReproductionResults(meta, claims_table, clauses_table, cells, [_figure(), _strip()], map_results())
+    return ReproductionResults(meta, verdicts, cells, [_figure(), _strip()], map_results())
 
 
 def _figure() -> FigureData:

@@ -14,7 +14,7 @@ from fairlane.papers.planning import Options, plan_of
 from fairlane.papers.reproduce import PAPERS, folder_of, plan
 from fairlane.papers.reseeding import STRIDE, moved, reseed
 from fairlane.papers.running import _tasks_of
-from fairlane.papers.storing import meta_of
+from fairlane.papers.storing import table_of
 from fairlane.papers.verdicts import Measured, Verdict, over_replicates, verdict_of
 from fairlane.results.reproduction import ReproductionResults
 from pictures import assert_drawn
@@ -165,7 +165,10 @@ def test_a_clause_that_can_hardly_fail_is_said_to_be_such_and_counts(folder: Pat
     change(folder, "claims.toml", 'band = "<= 2"\n', 'band = "<= 2"\nnear_certain = "one of four"\n')
     found = run(folder, tmp_path / "out", replicates=4)
     one = verdict(found, "three-of-four")
-    assert [clause.words for clause in one.clauses] == ["undecided, near certain", "holds"]
+    assert [(clause.verdict, clause.why) for clause in one.clauses] == [
+        (Verdict.UNDECIDED, "one of four"),
+        (Verdict.HOLDS, ""),
+    ]
     assert (one.verdict, len(one.counting)) == (Verdict.UNDECIDED, 2)
     assert "undecided, near certain: one of four |" in (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
     run(folder, tmp_path / "out", replicates=1)
@@ -369,5 +372,4 @@ def test_infinite_and_missing_values_have_no_distance() -> None:
     assert number.nearness == pytest.approx(2**0.5)
     assert number.summary == (3.0, 1.0, inf)
     assert one.verdict is Verdict.UNDECIDED, "what was not measured is not in the band: 3 of 4"
-    meta = meta_of("a", plan("kim2008").folder.paper, [one], [], quick=False, simulations=0, cpu_s=0.0)
-    assert meta.claims[0].clauses[0].numbers[0].values == [None, 1.0, 3.0, None]
+    assert table_of([one])["value"].to_list() == [inf, 1.0, 3.0, None]

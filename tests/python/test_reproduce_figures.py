@@ -15,7 +15,7 @@ from fairlane.cli.main import execute
 from fairlane.papers.figures import MOST_ROWS, data_of
 from fairlane.papers.folder import Figure
 from fairlane.results.manifest import examine
-from fairlane.results.reproduction import Number, ReproductionResults
+from fairlane.results.reproduction import ReproductionResults
 from fairlane.study.sql import Database
 from fairlane.views.bands import LOWER, UPPER, place, unit_of
 from fairlane.views.kinds import view_of
@@ -224,23 +224,17 @@ def test_a_specification_may_be_json_and_use_any_mark_and_transform(folder: Path
     assert "times" in view_of([stored]).pictures
 
 
-def number(values: list[float | None], low: float | None = None, high: float | None = None) -> Number:
-    count = len(values)
-    ends = {"lows": [low] * count, "highs": [high] * count, "holds": [True] * count}
-    return Number(label="", band="", replicates=list(range(1, count + 1)), values=values, **ends)
-
-
 def test_edges_of_bands_are_at_fixed_places_on_any_scale() -> None:
-    def places(of: Number) -> list[float]:
-        unit = unit_of(of)
-        return [place(it, low, high, unit) for it, low, high in zip(of.values, of.lows, of.highs, strict=True) if it]
+    def places(values: list[float | None], low: float | None = None, high: float | None = None) -> list[float]:
+        number = [{"value": value, "low": low, "high": high} for value in values]
+        return [place(value, low, high, unit_of(number)) for value in values if value]
 
-    assert places(number([10.0, 15.0, 20.0, 25.0], 10.0, 20.0)) == [LOWER, 0.5, UPPER, 1.5]
-    assert places(number([4.0, 1.0], 2.0)) == [1.0, -0.5]
-    assert places(number([3.0], 2.0)) == [0.5], "half of the edge away"
-    assert places(number([4.0, 1.0, None], 0.0)) == [1.0, 0.25]
-    assert places(number([4.0, 2.0], None, 2.0)) == [2.0, UPPER]
-    assert places(number([3.0], 3.0, 3.0)) == [0.5]
+    assert places([10.0, 15.0, 20.0, 25.0], 10.0, 20.0) == [LOWER, 0.5, UPPER, 1.5]
+    assert places([4.0, 1.0], 2.0) == [1.0, -0.5]
+    assert places([3.0], 2.0) == [0.5], "half of the edge away"
+    assert places([4.0, 1.0, None], 0.0) == [1.0, 0.25]
+    assert places([4.0, 2.0], None, 2.0) == [2.0, UPPER]
+    assert places([3.0], 3.0, 3.0) == [0.5]
 
 
 def test_verdicts_and_numbers_are_counted_and_compared() -> None:

@@ -18,7 +18,7 @@ from fairlane.papers.output import verdict_page
 from fairlane.papers.replicating import nothing, repeat
 from fairlane.papers.reproduce import plan
 from fairlane.papers.running import Outcome
-from fairlane.papers.storing import known
+from fairlane.papers.storing import known, table_of
 from fairlane.papers.verdicts import ClaimVerdict, Verdict
 from fairlane.study.sql import Database
 
@@ -108,7 +108,7 @@ def _verdicts(paper: str) -> Sequence[ClaimVerdict]:
 @pytest.mark.parametrize("paper", STORED)
 def test_the_verdicts_on_a_page_follow_from_the_stored_numbers(paper: str) -> None:
     verdicts, page = _verdicts(paper), (PAGES / paper / "index.md").read_text()
-    assert (PAGES / paper / "verdicts.md").read_text() == "\n".join(verdict_page(verdicts)) + "\n"
+    assert (PAGES / paper / "verdicts.md").read_text() == "\n".join(verdict_page(table_of(verdicts))) + "\n"
     assert page.count("```{include} verdicts.md\n```") == 1
     claims = pl.read_csv(PAGES / paper / "claims.csv")
     assert dict(claims.select("claim", "verdict").iter_rows()) == {one.claim.id: one.line for one in verdicts}

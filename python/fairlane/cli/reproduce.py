@@ -15,8 +15,8 @@ from fairlane.papers.reproduce import Reproduction, check_replicates, folder_of,
 from fairlane.papers.reproduce import reproduce as perform
 from fairlane.papers.robustness import POINTS
 from fairlane.papers.robustness_output import CLAUSES, PICTURE, check_points, combine, map_robustness
-from fairlane.papers.storing import written
-from fairlane.results.reproduction import ReproductionResults
+from fairlane.papers.storing import table_of, written
+from fairlane.results.reproduction import ReproductionResults, claims_of
 from fairlane.study.tasks.progress import TaskProgress
 from fairlane.study.tasks.store import Store
 from fairlane.views import lines
@@ -137,7 +137,7 @@ def reproduce(
     return Answer(
         {
             "folder": folder,
-            "claims": [written(verdict) for verdict in reproduced.verdicts],
+            "claims": [written(settings[0]) for settings in claims_of(table_of(reproduced.verdicts))],
             "left_out": chosen.left_out,
             "not_written": [str(problem) for problem in reproduced.not_written],
             "not_run": {name: {"replicates": count, "cpu_s": cpu} for name, (count, cpu) in rest.items()},

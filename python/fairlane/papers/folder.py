@@ -67,6 +67,7 @@ OWN_FILES = (
     "report.md",
     "reproduction.json",
     "verdicts.md",
+    "verdicts.parquet",
 )
 """Names of files that every reproduction has: no table, text or figure may have one of them."""
 

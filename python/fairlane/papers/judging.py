@@ -45,9 +45,14 @@ class Finding:
     @property
     def margin(self) -> float:
         """Return the distance of the value from the nearest edge of the band: positive inside; NaN without a value."""
-        below = [] if self.low is None else [self.value - self.low]
-        above = [] if self.high is None else [self.high - self.value]
-        return min([*below, *above], default=float("nan"))
+        return margin_of(self.value, self.low, self.high)
+
+
+def margin_of(value: float, low: float | None, high: float | None) -> float:
+    """Return the distance of a value from the nearest edge of its band: positive inside; NaN without a value."""
+    below = [] if low is None else [value - low]
+    above = [] if high is None else [high - value]
+    return min([*below, *above], default=float("nan"))
 
 
 class _Number:

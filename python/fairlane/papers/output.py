@@ -1,8 +1,10 @@
 """The output of a reproduction: tables, figures, claims, times of tasks, and a report page."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from math import isnan
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from itertools import chain
+from math import nan
 from pathlib import Path
 from string import Formatter
 
@@ -13,20 +15,28 @@ from fairlane.core.wording import plural, seconds, significant
 from fairlane.inputs.problems import refusing
 from fairlane.papers.figures import figures_of
 from fairlane.papers.folder import Derived, Text, file_name
-from fairlane.papers.judging import Finding, Judged
+from fairlane.papers.judging import Judged, margin_of
 from fairlane.papers.planning import Plan
 from fairlane.papers.replicating import Replication
 from fairlane.papers.running import Done, Outcome, made
-from fairlane.papers.storing import CLAUSES, COLUMNS, VARIANT, band_of, meta_of, numbers, spread_of
-from fairlane.papers.verdicts import ClaimVerdict, ClauseVerdict, Measured, Verdict
+from fairlane.papers.storing import CLAUSES, table_of
+from fairlane.papers.verdicts import ClaimVerdict, Verdict
 from fairlane.results.manifest import unseal
 from fairlane.results.notes import by_name, sentence
 from fairlane.results.reproduction import (
     FIGURES,
     META,
+    TABLE,
     ReproductionMeta,
     ReproductionResults,
+    Row,
+    claims_of,
+    clauses_of,
+    explained,
+    held_of,
+    numbers_of,
     seal_reproduction,
+    spread_of,
     write_figures,
 )
 from fairlane.study.sql import QueryError
@@ -90,20 +100,21 @@ def store(reproduction: Reproduction, folder: Path) -> list[Problem]:
     unseal(folder)
     for table in reproduction.plan.folder.paper.table:
         _keep(table, reproduction.outcome.derived, folder)
-    claims, clauses, costs = _claims(reproduction.verdicts), _clauses(reproduction.verdicts), _costs(reproduction)
-    claims.write_csv(folder / "claims.csv")
-    clauses.with_columns(pl.col(pl.Float64).round_sig_figs(DIGITS)).write_csv(folder / CLAUSES)
-    costs.write_csv(folder / "cells.csv", float_precision=1)
     wrong = [problem for text in reproduction.plan.folder.paper.text for problem in _write(text, reproduction, folder)]
     figures, problems = figures_of(reproduction.plan, reproduction.outcome)
-    results = ReproductionResults(_meta(reproduction), claims, clauses, costs, figures, folder=folder)
+    verdicts = table_of(reproduction.verdicts)
+    results = ReproductionResults(_meta(reproduction), verdicts, _costs(reproduction), figures, folder=folder)
+    verdicts.write_parquet(folder / TABLE)
+    results.claims.write_csv(folder / "claims.csv")
+    results.clauses.with_columns(pl.col(pl.Float64).round_sig_figs(DIGITS)).write_csv(folder / CLAUSES)
+    results.cells.write_csv(folder / "cells.csv", float_precision=1)
     view = view_of([results])
     failed = dict(_draw(view, folder))
     file = str(reproduction.plan.folder.path / "figures.toml")
     problems += [Problem(f"figure {name}", f"cannot be drawn: {error}", file=file) for name, error in failed.items()]
     pictures = {name: charts[0].title for name, charts in view.pictures.items() if name not in failed}
-    (folder / VERDICTS).write_text("\n".join(verdict_page(reproduction.verdicts)) + "\n", encoding="utf-8")
-    (folder / PAGE).write_text("\n".join(_page(reproduction, pictures)), encoding="utf-8")
+    (folder / VERDICTS).write_text("\n".join(verdict_page(verdicts)) + "\n", encoding="utf-8")
+    (folder / PAGE).write_text("\n".join(_page(reproduction, verdicts, pictures)), encoding="utf-8")
     (folder / META).write_text(results.meta.model_dump_json(indent=1) + "\n", encoding="utf-8")
     write_figures(folder / FIGURES, figures)
     seal_reproduction(folder)
@@ -127,12 +138,17 @@ def _meta(reproduction: Reproduction) -> ReproductionMeta:
         left_out.setdefault(reason, []).append(name)
     notes += [f"{', '.join(names)}, not in full: {reason}." for reason, names in left_out.items()]
     notes += [f"{', '.join(names)}: {reason}." for reason, names in plan.differences.items()]
-    facts = {
-        "quick": plan.options.quick,
-        "simulations": len(reproduction.done),
-        "cpu_s": sum(done.cpu for done in reproduction.done),
-    }
-    return meta_of(plan.name, plan.folder.paper, reproduction.verdicts, notes, **facts)
+    return ReproductionMeta(
+        version=version("fairlane"),
+        paper=plan.name,
+        title=plan.folder.paper.title,
+        citation=plan.folder.paper.citation,
+        quick=plan.options.quick,
+        simulator=sources(),
+        simulations=len(reproduction.done),
+        cpu_s=sum(done.cpu for done in reproduction.done),
+        notes=notes,
+    )
 
 
 def _keep(output: Derived, derived: Mapping[str, pl.DataFrame], folder: Path) -> None:
@@ -166,61 +182,6 @@ def _write(text: Text, reproduction: Reproduction, folder: Path) -> Iterator[Pro
             what = f"its query has no column {error}" if isinstance(error, KeyError) else str(error)
             file = str(reproduction.plan.folder.path / "paper.toml")
             yield Problem(f"text {text.file}", f"cannot be written: {what}", file=file)
-
-
-def _claims(verdicts: Sequence[ClaimVerdict]) -> pl.DataFrame:
-    """A row for each claim: its numbers in the first replicate, over all replicates where there are several."""
-    answers = {Verdict.HOLDS: "yes", Verdict.CONTRADICTED: "no", Verdict.NOT_RUN: "-"}
-    rows = [
-        {
-            "claim": verdict.claim.id,
-            "where": verdict.claim.where,
-            "paper": verdict.claim.claim,
-            "measured": "; ".join(_measured(number, verdict.complete) for _, number in numbers(verdict)),
-            "missing": "; ".join(verdict.missing),
-            "holds": answers.get(verdict.ending, str(verdict.ending)),
-            "verdict": verdict.line,
-        }
-        for verdict in verdicts
-    ]
-    return pl.DataFrame(rows)
-
-
-def _measured(number: Measured, replicates: int) -> str:
-    """A number in words: that of the first replicate, and over several their median and range."""
-    if replicates <= 1 or number.summary is None:
-        return f"{number.first.words}: {'yes' if number.first.holds else 'no'}"
-    over = f"over {len(number.findings)} replicates {spread_of(number)}"
-    return f"{number.first.words}; {over}: {number.held} of {len(number.findings)} in the band"
-
-
-def _clauses(verdicts: Sequence[ClaimVerdict]) -> pl.DataFrame:
-    """A row for each number of each clause and replicate."""
-    schema = {
-        **COLUMNS,
-        VARIANT: pl.String,
-        "median": pl.Float64,
-        "min": pl.Float64,
-        "max": pl.Float64,
-        "share": pl.Float64,
-        "clause_verdict": pl.String,
-        "claim_verdict": pl.String,
-    }
-    rows = [row for claim in verdicts for setting in claim.settings for row in _clause_rows(setting)]
-    return pl.DataFrame(rows, schema, orient="row")
-
-
-def _clause_rows(verdict: ClaimVerdict) -> Iterator[tuple[object, ...]]:
-    this = sources()
-    for clause, number in numbers(verdict):
-        over = number.summary or (None, None, None)
-        verdicts = (clause.held / clause.replicates, str(clause.verdict), str(verdict.verdict))
-        for replicate, finding in number.findings.items():
-            value = None if isnan(finding.value) else finding.value
-            place = (verdict.claim.id, clause.number + 1, number.label, replicate)
-            judged = verdict.judged[replicate]
-            made = (judged.scaled, judged.simulator or this, verdict.variant)
-            yield (*place, value, finding.low, finding.high, finding.holds, *made, *over, *verdicts)
 
 
 def _costs(reproduction: Reproduction) -> pl.DataFrame:
@@ -270,7 +231,7 @@ def repeat_lines(reproduction: Reproduction) -> Iterator[str]:
     )
 
 
-def _page(reproduction: Reproduction, pictures: Mapping[str, str]) -> Iterator[str]:
+def _page(reproduction: Reproduction, verdicts: pl.DataFrame, pictures: Mapping[str, str]) -> Iterator[str]:
     paper = reproduction.plan.folder.paper
     quick = " (scaled: a try-out, not a judgement)" if reproduction.plan.options.quick else ""
     yield f"# {paper.title}{quick}\n"
@@ -286,14 +247,14 @@ def _page(reproduction: Reproduction, pictures: Mapping[str, str]) -> Iterator[s
     for reason, names in reproduction.plan.differences.items():
         yield f"- {', '.join(names)}: {reason}"
     yield "\n## Claims\n"
-    yield from _summary(reproduction.verdicts)
+    yield from _summary(verdicts)
     yield "\n## All numbers\n"
-    yield from _every_number(reproduction.verdicts)
+    yield from _every_number(verdicts)
     yield from (f"\n![{title}]({name}.png)" for name, title in pictures.items())
     yield ""
 
 
-def verdict_page(verdicts: Sequence[ClaimVerdict]) -> Iterator[str]:
+def verdict_page(verdicts: pl.DataFrame) -> Iterator[str]:
     """The claims with what decides them, and all numbers folded, as lines of Markdown."""
     yield from _summary(verdicts)
     yield "\n<details>\n<summary>All numbers</summary>\n"
@@ -301,104 +262,83 @@ def verdict_page(verdicts: Sequence[ClaimVerdict]) -> Iterator[str]:
     yield "\n</details>"
 
 
-def _summary(verdicts: Sequence[ClaimVerdict]) -> Iterator[str]:
+def _summary(verdicts: pl.DataFrame) -> Iterator[str]:
     """A row for each claim: the number of each clause that is nearest to failing, the last word, and its reason."""
     yield "| claim | paper | measured: median (range), asked | verdict | why |"
     yield "|---|---|---|---|---|"
-    for claim in verdicts:
-        measured = "<br>".join(_cell(_nearest(clause)) for clause in claim.deciding.clauses)
-        verdict = claim.numbered.replace(str(claim.ending), f"**{claim.ending}**", 1)
-        why = "; ".join(filter(None, (claim.reason, *claim.elsewhere)))
-        cells = [f"`{claim.claim.id}`<br>{claim.claim.where}", _cell(claim.claim.claim), measured, verdict, _cell(why)]
+    for settings in claims_of(verdicts):
+        (deciding,) = (setting for setting in settings if setting[0]["deciding"])
+        row = deciding[0]
+        measured = "<br>".join(_cell(_nearest(clause)) for clause in clauses_of(deciding))
+        verdict = row["numbered"].replace(row["verdict"], f"**{row['verdict']}**", 1)
+        cells = [f"`{row['claim']}`<br>{row['where']}", _cell(row["paper"]), measured, verdict, _cell(row["why"])]
         yield f"| {' | '.join(cells)} |"
 
 
-def _nearest(clause: ClauseVerdict) -> str:
+def _nearest(clause: Sequence[Sequence[Row]]) -> str:
     """The number of a clause in its band in the fewest replicates; of these the farthest outside its band."""
-    number = min(
-        clause.numbers,
-        key=lambda number_of: (
-            number_of.held / len(number_of.findings),
-            min(map(_margin, number_of.findings.values())),
-        ),
-    )
-    value = spread_of(number)
-    label = number.label.replace("…", value) if number.label.count("…") == 1 else f"{number.label}: {value}"
-    held = sum(number_of.held == len(number_of.findings) for number_of in clause.numbers)
+    number = min(clause, key=lambda number_of: (held_of(number_of) / len(number_of), min(map(_margin, number_of))))
+    row, value = number[0], spread_of(number)
+    label = row["measured"].replace("…", value) if row["measured"].count("…") == 1 else f"{row['measured']}: {value}"
     share = ""
-    if len(clause.numbers) > 1:
-        medians = [number_of.summary[0] for number_of in clause.numbers if number_of.summary]
+    if len(clause) > 1:
+        held = sum(held_of(number_of) == len(number_of) for number_of in clause)
+        medians = [first["median"] for first, *_ in clause if first["median"] is not None]
         between = f" ({significant(min(medians))} to {significant(max(medians))})" if medians else ""
-        always = " in all replicates" if clause.replicates > 1 else ""
-        share = f"; {held} of {len(clause.numbers)} numbers{between} in the band{always}"
-    return f"{label}, asked {band_of(number, clause)}{share}"
+        always = " in all replicates" if row["clause_replicates"] > 1 else ""
+        share = f"; {held} of {len(clause)} numbers{between} in the band{always}"
+    return f"{label}, asked {row['band']}{share}"
 
 
-def _margin(finding: Finding) -> float:
+def _margin(row: Row) -> float:
     """The distance from the edge of the band, inside positive, as a share of the value."""
-    return finding.margin / abs(finding.value) if finding.value else finding.margin
+    value = nan if row["value"] is None else row["value"]
+    margin = margin_of(value, row["low"], row["high"])
+    return margin / abs(value) if value else margin
 
 
-def _every_number(verdicts: Sequence[ClaimVerdict]) -> Iterator[str]:
+def _every_number(verdicts: pl.DataFrame) -> Iterator[str]:
     """A table of every number of every claim under each of its variants."""
-    every = [setting for claim in verdicts for setting in claim.settings]
-    if all(setting.complete <= 1 for setting in every):
+    several = any(count > 1 for count in verdicts["replicates"])
+    if several:
+        yield "| claim | paper | measured | replicate 1 | median (range) | band | in the band | verdict |"
+        yield "|---|---|---|---|---|---|---|---|"
+    else:
         yield "| claim | paper | measured | in its band |\n|---|---|---|---|"
-        for setting in every:
-            yield from _rows(setting)
-        return
-    yield "| claim | paper | measured | replicate 1 | median (range) | band | in the band | verdict |"
-    yield "|---|---|---|---|---|---|---|---|"
-    for setting in every:
-        yield from _replicated_rows(setting)
+    for setting in chain.from_iterable(claims_of(verdicts)):
+        row = setting[0]
+        where = f"{row['where']}, {row['variant_title']}" if row["variant"] else row["where"]
+        asked = _cell(f"{row['paper']}<br>*judged by:* {row['check']}")
+        first = f"| `{row['claim']}`, {where} | {asked} |"
+        for line in _replicated_rows(setting) if several else _rows(setting):
+            yield f"{first} {line} |"
+            first = "| | |"
+        missing = f"missing: {', '.join(row['missing'])}" if row["missing"] else ""
+        yield f"{first} {_cell(missing)} |{' | | | |' if several else ''} **{row['claim_words']}** |"
 
 
-def _rows(verdict: ClaimVerdict) -> Iterator[str]:
-    """A row for each finding; the first has the claim."""
-    first = f"| `{verdict.claim.id}`, {_where(verdict)} | {_asked(verdict)} |"
-    for clause, number in numbers(verdict):
-        finding = number.first
-        answer = "yes" if finding.holds else "no"
-        if clause.clause.calibrated:
-            answer = clause.explained
-        elif clause.clause.near_certain:
-            answer += f", near certain: {clause.clause.near_certain}"
-        elif clause.clause.chance:
-            answer += f", {clause.explained}"
-        yield f"{first} {_cell(with_reported(finding))} | {_cell(answer)} |"
-        first = "| | |"
-    missing = f"missing: {', '.join(verdict.missing)}" if verdict.missing else ""
-    yield f"{first} {_cell(missing)} | **{replace(verdict, under=()).words}** |"
+def _rows(setting: Sequence[Row]) -> Iterator[str]:
+    """A row for each number, without its claim."""
+    for row, *_ in numbers_of(setting):
+        answer = "yes" if row["in_band"] else "no"
+        if row["clause_verdict"] == Verdict.CALIBRATED:
+            answer = explained(row)
+        elif row["clause_why"]:
+            answer += f", near certain: {row['clause_why']}" if row["near_certain"] else f", {explained(row)}"
+        reported = f"; paper: {row['reported']}" if row["reported"] else ""
+        yield f"{_cell(row['text'] + reported)} | {_cell(answer)}"
 
 
-def _replicated_rows(claim: ClaimVerdict) -> Iterator[str]:
+def _replicated_rows(setting: Sequence[Row]) -> Iterator[str]:
     """The same over several replicates: a clause has its verdict in the row of its first number."""
-    first, last = f"| `{claim.claim.id}`, {_where(claim)} | {_asked(claim)} |", None
-    for clause, number in numbers(claim):
-        finding = number.first
-        reported = f"; paper: {finding.reported}" if finding.reported else ""
-        verdict = "" if clause is last else _cell(clause.explained)
-        value = "–" if isnan(finding.value) else significant(finding.value)
-        share = f"{number.held} of {len(number.findings)}"
-        cells = (_cell(number.label + reported), value, spread_of(number), _cell(band_of(number, clause)), share)
-        yield f"{first} {' | '.join(cells)} | {verdict} |"
-        first, last = "| | |", clause
-    missing = f"missing: {', '.join(claim.missing)}" if claim.missing else ""
-    yield f"{first} {_cell(missing)} | | | | | **{replace(claim, under=()).words}** |"
-
-
-def _asked(verdict: ClaimVerdict) -> str:
-    """Return the paper's claim, and the condition by which it is judged."""
-    return _cell(f"{verdict.claim.claim}<br>*judged by:* {verdict.claim.check}")
-
-
-def _where(verdict: ClaimVerdict) -> str:
-    return f"{verdict.claim.where}, {verdict.variant_title}" if verdict.variant else verdict.claim.where
-
-
-def with_reported(finding: Finding) -> str:
-    """A finding as text, with the paper's value."""
-    return f"{finding.words}; paper: {finding.reported}" if finding.reported else finding.words
+    for number in numbers_of(setting):
+        row = number[0]
+        reported = f"; paper: {row['reported']}" if row["reported"] else ""
+        value = "–" if row["value"] is None else significant(row["value"])
+        share = f"{held_of(number)} of {len(number)}"
+        verdict = "" if row["number"] else _cell(explained(row))
+        cells = (_cell(row["measured"] + reported), value, spread_of(number), _cell(row["band"]), share, verdict)
+        yield " | ".join(cells)
 
 
 def _cell(text: str) -> str:

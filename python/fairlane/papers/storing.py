@@ -1,12 +1,12 @@
-"""Claims with their verdicts as JSON has them, and what a page of a reproduction needs besides its tables.
+"""The table of verdicts, which every output is made of, and claims as JSON has them.
 
 Findings of other replicates, read from the ``clauses.csv`` of runs on other machines or at other times.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from importlib.metadata import version
-from math import isfinite, isnan, nan
+from itertools import chain
+from math import isnan, nan
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +14,14 @@ import polars as pl
 
 from fairlane.core.errors import Problem, ScenarioError
 from fairlane.core.wording import significant
-from fairlane.papers.folder import BAND, Claim, PaperTable
+from fairlane.papers.folder import BAND, Claim
 from fairlane.papers.judging import Finding, Judged, edges
 from fairlane.papers.judging import band_of as band_text
 from fairlane.papers.planning import Plan
 from fairlane.papers.verdicts import ClaimVerdict, ClauseVerdict, Measured, Verdict
-from fairlane.results.reproduction import ClaimResult, ClauseResult, Number, ReproductionMeta
+from fairlane.results.reproduction import Row, clauses_of
+from fairlane.results.schemas import VERDICTS, types
 from fairlane.study.tasks.closure import sources
-
-
-def numbers(verdict: ClaimVerdict) -> Iterator[tuple[ClauseVerdict, Measured]]:
-    """Every number of a claim, with its clause."""
-    for clause in verdict.clauses:
-        for number in clause.numbers:
-            yield clause, number
 
 
 def band_of(number: Measured, clause: ClauseVerdict) -> str:
@@ -41,104 +35,100 @@ def band_of(number: Measured, clause: ClauseVerdict) -> str:
     return f"{match['operator']} {about}{ends[0] if first.low is not None else ends[1]}"
 
 
-def spread_of(number: Measured) -> str:
-    """Median and range over replicates, as text."""
-    if number.summary is None:
-        return "–"
-    middle, least, greatest = (significant(value) for value in number.summary)
-    return middle if least == greatest else f"{middle} ({least} to {greatest})"
+def table_of(verdicts: Sequence[ClaimVerdict]) -> pl.DataFrame:
+    """The table of verdicts, with the columns of ``schemas.VERDICTS``."""
+    rows = [row for claim in verdicts for setting in claim.settings for row in _rows(claim, setting)]
+    return pl.DataFrame(rows, types(VERDICTS), infer_schema_length=None)
 
 
-def written(verdict: ClaimVerdict) -> dict[str, object]:
-    """A claim, its last word, and the numbers of the first replicate and of all."""
-    claim = {"id": verdict.claim.id, "where": verdict.claim.where, "claim": verdict.claim.claim}
-    first = verdict.judged[min(verdict.judged)]
-    findings = [
-        {
-            "measured": finding.words,
-            "value": None if isnan(finding.value) else finding.value,
-            "low": finding.low,
-            "high": finding.high,
-            "reported": finding.reported or None,
-            "holds": finding.holds,
-        }
-        for finding in first.findings
-    ]
-    clauses = [
-        {
-            "clause": clause.number + 1,
-            "verdict": clause.verdict,
-            "replicates": clause.replicates,
-            "in_band": clause.held,
-            "numbers": [{"measured": finding.label, "values": finding.values} for finding in clause.numbers],
-        }
-        for clause in verdict.clauses
-    ]
-    return {
-        **claim,
-        "verdict": verdict.ending,
-        "line": verdict.line,
-        "replicates": verdict.complete,
-        "holds": {Verdict.HOLDS: True, Verdict.CONTRADICTED: False}.get(verdict.ending),
-        "scaled": bool(first.scaled),
-        "findings": findings,
-        "clauses": clauses,
-        "missing": list(verdict.missing),
+def _rows(claim: ClaimVerdict, setting: ClaimVerdict) -> Iterator[dict[str, Any]]:
+    """The rows of a claim by one of its variants."""
+    first, this = setting.judged[min(setting.judged)], sources()
+    shared = {
+        "claim": claim.claim.id,
+        "where": claim.claim.where,
+        "paper": claim.claim.claim,
+        "check": claim.claim.check,
+        "verdict": str(claim.ending),
+        "numbered": claim.numbered,
+        "why": "; ".join(filter(None, (claim.reason, *claim.elsewhere))),
+        "line": claim.line,
+        "variant": setting.variant,
+        "variant_title": setting.variant_title,
+        "deciding": setting is claim.deciding,
+        "claim_verdict": str(setting.verdict),
+        "claim_words": replace(setting, under=()).words,
+        "missing": list(setting.missing),
+        "replicates": setting.complete,
     }
+    judged = {clause.number: clause for clause in setting.clauses}
+    for at, clause in enumerate(claim.claim.clause):
+        row = {**shared, "clause": at + 1, "near_certain": bool(clause.near_certain), "reported": clause.reported}
+        if at not in judged:
+            none = {"clause_verdict": "", "clause_why": "", "clause_held": 0, "clause_replicates": 0}
+            texts = {"measured": "", "text": "", "scaled": first.scaled, "simulator": first.simulator or this}
+            yield {**row, **none, **texts, "band": clause.band}
+            continue
+        verdict = judged[at]
+        row |= {"clause_verdict": str(verdict.verdict), "clause_why": verdict.why}
+        row |= {"clause_held": verdict.held, "clause_replicates": verdict.replicates}
+        for place, number in enumerate(verdict.numbers):
+            over = dict(zip(("median", "min", "max"), number.summary or (None, None, None), strict=True))
+            row |= {"number": place, "measured": number.label, "band": band_of(number, verdict), **over}
+            for replicate, finding in number.findings.items():
+                of = setting.judged[replicate]
+                yield {
+                    **row,
+                    "replicate": replicate,
+                    "value": None if isnan(finding.value) else finding.value,
+                    "low": finding.low,
+                    "high": finding.high,
+                    "in_band": finding.holds,
+                    "text": finding.words,
+                    "scaled": of.scaled,
+                    "simulator": of.simulator or this,
+                }
 
 
-def meta_of(
-    name: str, paper: PaperTable, verdicts: Sequence[ClaimVerdict], notes: Sequence[str], **facts: Any
-) -> ReproductionMeta:
-    """The contents of ``reproduction.json``; ``facts`` are ``quick``, ``simulations`` and ``cpu_s``."""
-    return ReproductionMeta(
-        version=version("fairlane"),
-        paper=name,
-        title=paper.title,
-        citation=paper.citation,
-        simulator=sources(),
-        notes=list(notes),
-        claims=[_claim(verdict) for verdict in verdicts],
-        **facts,
-    )
-
-
-def _claim(claim: ClaimVerdict) -> ClaimResult:
-    return ClaimResult(
-        id=claim.title,
-        where=claim.claim.where,
-        paper=claim.claim.claim,
-        verdict=str(claim.ending),
-        words=claim.line,
-        brief=replace(claim, under=()).words,
-        missing=list(claim.missing)
-        or [
-            f"clause {at + 1} (band {asked.band}): its query has no rows"
-            for at, asked in enumerate(claim.claim.clause)
-            if at not in {clause.number for clause in claim.clauses}
+def written(setting: Sequence[Row]) -> dict[str, object]:
+    """A claim, its last word, and the numbers of the first replicate and of all; from its rows by one variant."""
+    row, clauses = setting[0], list(clauses_of(setting))
+    return {
+        "id": row["claim"],
+        "where": row["where"],
+        "claim": row["paper"],
+        "verdict": row["verdict"],
+        "line": row["line"],
+        "replicates": row["replicates"],
+        "holds": {Verdict.HOLDS: True, Verdict.CONTRADICTED: False}.get(row["verdict"]),
+        "scaled": bool(row["scaled"]),
+        "findings": [
+            {
+                "measured": first["text"],
+                **{name: first[name] for name in ("value", "low", "high")},
+                "reported": first["reported"] or None,
+                "holds": first["in_band"],
+            }
+            for first, *_ in chain.from_iterable(clauses)
         ],
-        clauses=[_clause(clause) for clause in claim.clauses],
-        under=[_claim(other) for other in claim.under],
-    )
-
-
-def _clause(clause: ClauseVerdict) -> ClauseResult:
-    numbers = [_number(number, clause) for number in clause.numbers]
-    return ClauseResult(verdict=str(clause.verdict), brief=clause.words, explained=clause.explained, numbers=numbers)
-
-
-def _number(number: Measured, clause: ClauseVerdict) -> Number:
-    findings = number.findings.values()
-    return Number(
-        label=number.label,
-        band=band_of(number, clause),
-        reported=number.first.reported,
-        replicates=list(number.findings),
-        values=[finding.value if isfinite(finding.value) else None for finding in findings],
-        lows=[finding.low for finding in findings],
-        highs=[finding.high for finding in findings],
-        holds=[finding.holds for finding in findings],
-    )
+        "clauses": [
+            {
+                "clause": clause[0][0]["clause"],
+                "verdict": clause[0][0]["clause_verdict"],
+                "replicates": clause[0][0]["clause_replicates"],
+                "in_band": clause[0][0]["clause_held"],
+                "numbers": [
+                    {
+                        "measured": number[0]["measured"],
+                        "values": [of["value"] for of in number if of["value"] is not None],
+                    }
+                    for number in clause
+                ],
+            }
+            for clause in clauses
+        ],
+        "missing": row["missing"],
+    }
 
 
 CLAUSES = "clauses.csv"

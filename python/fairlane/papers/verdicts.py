@@ -118,17 +118,10 @@ class ClauseVerdict:
     verdict: Verdict
 
     @property
-    def words(self) -> str:
-        """The verdict, and whether it says little."""
-        return f"{self.verdict}, near certain" if self.clause.near_certain else str(self.verdict)
-
-    @property
-    def explained(self) -> str:
-        """The same with the input that was chosen by the number, or why the clause can hardly fail, or by chance."""
-        why = self.clause.calibrated or self.clause.near_certain
-        if self.clause.chance:
-            why = why or f"by chance in {self.clause.chance:.0%} of the replicates: {self.clause.null}"
-        return f"{self.words}: {why}" if why else self.words
+    def why(self) -> str:
+        """The input that was chosen by the number, or why the clause can hardly fail, or by chance."""
+        by_chance = f"by chance in {self.clause.chance:.0%} of the replicates: {self.clause.null}"
+        return self.clause.calibrated or self.clause.near_certain or (by_chance if self.clause.chance else "")
 
     @property
     def share_says(self) -> Verdict:
@@ -303,7 +296,7 @@ def over_replicates(
     }
     first = judged[min(judged)]
     if not counted:
-        clauses = _clauses(claim, {1: first.findings}, None)
+        clauses = _clauses(claim, {min(judged): first.findings}, None)
         return ClaimVerdict(claim, judged, clauses, Verdict.NOT_RUN, first.missing, 0, False, *variant)
     scaled = any(judgement.scaled for judgement in judged.values())
     clauses = _clauses(claim, counted, Verdict.SCALED if scaled else None)

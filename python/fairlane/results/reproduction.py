@@ -1,7 +1,10 @@
 """Results of a reproduction, and of a robustness map: tables as data frames, and the folder that they are in."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Self
 
@@ -9,13 +12,16 @@ import polars as pl
 from pydantic import Field
 
 from fairlane.core.errors import ResultsError
-from fairlane.core.wording import plural
+from fairlane.core.wording import plural, significant
 from fairlane.inputs.table import Table
 from fairlane.results.base import Results
 from fairlane.results.manifest import Sealed, read_as, seal
+from fairlane.results.parquet import read_parquet
+from fairlane.results.schemas import VERDICTS
 
 META, FIGURES, MAP = "reproduction.json", "charts.json", "robustness.json"
-REPRODUCTION_SCHEMA_VERSION = 1
+TABLE = "verdicts.parquet"
+REPRODUCTION_SCHEMA_VERSION = 2
 """Version of the layout of the folders of reproductions and robustness maps."""
 ROBUST, DEPENDS, RARE, CALIBRATED = "robust", "depends", "rarely holds", "calibrated"
 """Verdicts of a map: holds at 90% of the points or more; between; at 10% or fewer; an input was chosen by it."""
@@ -25,54 +31,6 @@ MAP_VERDICTS = (ROBUST, DEPENDS, RARE, CALIBRATED, TOO_FEW)
 """In the order in which figures and pages name them."""
 MAP_TABLES = ("robustness", "robustness-clauses", "robustness-indices", "robustness-levels")
 """Tables of a map, which are CSV files: every number at every point, clauses, indices, shares by level."""
-
-
-class Number(Table):
-    """A number of a clause over replicates."""
-
-    label: str
-    """The measured quantity."""
-    band: str
-    """The interval in which it has to be, as text."""
-    reported: str = ""
-    """The paper's value."""
-    replicates: list[int]
-    values: list[float | None]
-    """By replicate; None where nothing was measured."""
-    lows: list[float | None]
-    highs: list[float | None]
-    """Ends of the band, by replicate; None where it has none."""
-    holds: list[bool]
-
-
-class ClauseResult(Table):
-    """A clause and what was measured."""
-
-    verdict: str
-    brief: str = ""
-    """The verdict, and whether the clause can hardly fail."""
-    explained: str
-    """The verdict, with the input that was chosen by the number, or why the clause can hardly fail."""
-    numbers: list[Number]
-
-
-class ClaimResult(Table):
-    """A claim and what was measured."""
-
-    id: str
-    where: str
-    """The place in the paper."""
-    paper: str
-    """The paper's statement."""
-    verdict: str
-    words: str
-    """The verdict with the number of replicates and its reason."""
-    brief: str = ""
-    """The same without the reason."""
-    missing: list[str] = Field(default_factory=list)
-    clauses: list[ClauseResult]
-    under: list["ClaimResult"] = Field(default_factory=list)
-    """The same claim by variants of the paper's folder: their ``id`` has the variant."""
 
 
 class ReproductionMeta(Table):
@@ -92,7 +50,6 @@ class ReproductionMeta(Table):
     cpu_s: float
     notes: list[str] = Field(default_factory=list)
     """Notes on the results, a sentence each."""
-    claims: list[ClaimResult]
 
 
 class ChartData(Table):
@@ -171,11 +128,9 @@ class ReproductionResults(Results):
     """All results of a reproduction."""
 
     meta: ReproductionMeta
-    """Provenance, and the claims with their numbers."""
-    claims: pl.DataFrame
-    """One row per claim."""
-    clauses: pl.DataFrame
-    """One row per number of a clause and replicate."""
+    """Provenance."""
+    verdicts: pl.DataFrame
+    """The claims with their clauses and numbers: ``schemas.VERDICTS``."""
     cells: pl.DataFrame
     """One row per simulation: the time that it took, s."""
     figures: Sequence[FigureData] = ()
@@ -185,22 +140,107 @@ class ReproductionResults(Results):
     folder: Path | None = None
     """Its folder."""
 
-    TABLES = ("claims", "clauses", "cells")
+    TABLES = ("claims", "clauses", "cells", "verdicts")
+
+    @cached_property
+    def claims(self) -> pl.DataFrame:
+        """One row per claim, with its numbers as text."""
+        return pl.DataFrame([_claim(settings[0]) for settings in claims_of(self.verdicts)])
+
+    @cached_property
+    def clauses(self) -> pl.DataFrame:
+        """One row per number of a clause and replicate."""
+        share = pl.col("clause_held") / pl.col("clause_replicates")
+        return self.verdicts.filter(pl.col("number").is_not_null()).with_columns(share=share).select(CLAUSE_COLUMNS)
 
     def headline(self) -> str:
         """Title, in a line."""
         scaled = " (scaled)" if self.meta.quick else ""
-        return f"{self.meta.title}{scaled}: {plural(len(self.meta.claims), 'claim')}"
+        return f"{self.meta.title}{scaled}: {plural(self.verdicts['claim'].n_unique(), 'claim')}"
 
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Reads a reproduction from its folder. Raises ``ResultsError`` if it is not complete."""
         sealed = Sealed.open(folder, "reproduction", REPRODUCTION_SCHEMA_VERSION)
         meta = read_as(ReproductionMeta, sealed.path(META))
-        tables = {name: _csv(sealed, name) for name in cls.TABLES}
+        verdicts = read_parquet(sealed.path(TABLE), VERDICTS)
         figures = read_as(_Figures, sealed.path(FIGURES)).figures if FIGURES in sealed else []
         robustness_map = RobustnessResults._of(sealed) if MAP in sealed else None
-        return cls(meta, **tables, figures=figures, robustness=robustness_map, folder=folder)
+        cells = _csv(sealed, "cells")
+        return cls(meta, verdicts, cells, figures=figures, robustness=robustness_map, folder=folder)
+
+
+Row = Mapping[str, Any]
+"""A row of the table of verdicts."""
+CLAUSE_COLUMNS = (
+    *("claim", "clause", "measured", "replicate", "value", "low", "high", "in_band", "scaled", "simulator", "variant"),
+    *("median", "min", "max", "share", "clause_verdict", "claim_verdict"),
+)
+"""Columns of ``clauses.csv``."""
+_ANSWERS = {"holds": "yes", "contradicted": "no", "not run": "-"}
+
+
+def claims_of(verdicts: pl.DataFrame) -> Iterator[list[list[Row]]]:
+    """For each claim the rows of each of its settings: the folder itself or a variant, then the other variants."""
+    for _, claim in groupby(verdicts.iter_rows(named=True), itemgetter("claim")):
+        yield [list(rows) for _, rows in groupby(claim, itemgetter("variant"))]
+
+
+def clauses_of(setting: Sequence[Row]) -> Iterator[list[list[Row]]]:
+    """For each clause that has numbers the rows of each number, which are its replicates."""
+    measured = (row for row in setting if row["number"] is not None)
+    for _, clause in groupby(measured, itemgetter("clause")):
+        yield [list(rows) for _, rows in groupby(clause, itemgetter("number"))]
+
+
+def numbers_of(setting: Sequence[Row]) -> Iterator[list[Row]]:
+    """The rows of each number."""
+    return chain.from_iterable(clauses_of(setting))
+
+
+def held_of(number: Sequence[Row]) -> int:
+    """In how many replicates a number is in its band."""
+    return sum(row["in_band"] for row in number)
+
+
+def spread_of(number: Sequence[Row]) -> str:
+    """Median and range over replicates, as text."""
+    row = number[0]
+    if row["median"] is None:
+        return "–"
+    middle, least, greatest = (significant(row[name]) for name in ("median", "min", "max"))
+    return middle if least == greatest else f"{middle} ({least} to {greatest})"
+
+
+def clause_words(row: Row) -> str:
+    """The verdict on a clause, and whether it says little."""
+    return f"{row['clause_verdict']}, near certain" if row["near_certain"] else str(row["clause_verdict"])
+
+
+def explained(row: Row) -> str:
+    """The same with the input that was chosen by the number, or why the clause can hardly fail, or by chance."""
+    words = clause_words(row)
+    return f"{words}: {row['clause_why']}" if row["clause_why"] else words
+
+
+def _claim(setting: Sequence[Row]) -> Row:
+    """A row of ``claims.csv``: the numbers in the first replicate, over all replicates where there are several."""
+    row = setting[0]
+    return {
+        **{name: row[name] for name in ("claim", "where", "paper")},
+        "measured": "; ".join(map(_measured, numbers_of(setting))),
+        "missing": "; ".join(row["missing"]),
+        "holds": _ANSWERS.get(row["verdict"], row["verdict"]),
+        "verdict": row["line"],
+    }
+
+
+def _measured(number: Sequence[Row]) -> str:
+    """A number in words: that of the first replicate, and over several their median and range."""
+    row, held = number[0], held_of(number)
+    if row["replicates"] <= 1 or row["median"] is None:
+        return f"{row['text']}: {'yes' if row['in_band'] else 'no'}"
+    return f"{row['text']}; over {len(number)} replicates {spread_of(number)}: {held} of {len(number)} in the band"
 
 
 def is_reproduction(folder: Path) -> bool:

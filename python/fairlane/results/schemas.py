@@ -273,6 +273,33 @@ STUDY: Mapping[str, Schema] = {
 }
 """The tables of a study. Each but the last has a column for every parameter, too."""
 
+VERDICTS: Schema = {
+    **_all(_TEXT, "claim where paper check verdict numbered why line"),
+    **_all(_TEXT, "variant variant_title"),
+    "deciding": _BOOL,
+    **_all(_TEXT, "claim_verdict claim_words"),
+    "missing": pl.List(pl.String),
+    "replicates": _ID,
+    "clause": _ID,
+    **_all(_TEXT, "clause_verdict clause_why"),
+    "near_certain": _BOOL,
+    **_all(_ID, "clause_held clause_replicates"),
+    "number": Optional(_ID),
+    **_all(_TEXT, "measured band reported"),
+    "replicate": Optional(_ID),
+    **_all(_MAYBE_NUMBER, "value low high"),
+    "in_band": Optional(_BOOL),
+    **_all(_TEXT, "text scaled simulator"),
+    **_all(_MAYBE_NUMBER, "median min max"),
+}
+"""The verdicts of a reproduction: a row for each number of a clause and replicate; a clause without a number has one.
+
+Columns up to ``line`` are those of the claim: its last word in ``verdict``, with the number of replicates in
+``numbered``, the reason in ``why``. Those up to ``replicates`` are of the claim by one variant, ``deciding`` is the one
+with the last word. ``clause_held`` counts the replicates in which all numbers of the clause are in their bands;
+``median``, ``min`` and ``max`` are over replicates.
+"""
+
 ANALYSIS: Mapping[str, Schema] = {
     **{name: ON_DEMAND[name] for name in ("iterations", "messages", "waits")},
     "departures": {name: kind for name, kind in ON_DEMAND["departures"].items() if name not in {"name", *_LINK}},

@@ -6,13 +6,13 @@ edge is one unit from it. Where the edge is zero the unit is the largest distanc
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from math import isfinite
 from textwrap import shorten
 from typing import Any
 
 import altair
 
 from fairlane.core.wording import listed, significant
-from fairlane.results.reproduction import Number
 from fairlane.views.charts import Layer, chart, chosen_key, highlighted, layers, linked, with_tooltip
 from fairlane.views.model import Chart
 from fairlane.views.tables import Column, Row, columns, naming
@@ -45,14 +45,22 @@ def place(value: float, low: float | None, high: float | None, unit: float) -> f
     return LOWER + (value - low) / unit if low is not None else UPPER + (value - (high or 0.0)) / unit
 
 
-def unit_of(number: Number) -> float:
-    """The size of the only edge of the first replicate's band; where it is zero, the largest distance from it."""
-    edges = [abs(edge) for edge in (number.lows[0], number.highs[0]) if edge]
+def unit_of(number: Sequence[Row]) -> float:
+    """The size of the only edge of the first replicate's band; where it is zero, the largest distance from it.
+
+    ``number`` has a row for each replicate, with ``value``, ``low`` and ``high``.
+    """
+    edges = [abs(float(edge)) for edge in (number[0]["low"], number[0]["high"]) if edge]
     if edges:
         return max(edges)
-    every = zip(number.values, number.lows, number.highs, strict=True)
-    distances = [abs(value - edge) for value, *ends in every for edge in ends if value is not None and edge is not None]
+    every = ((_finite(row["value"]), edge) for row in number for edge in (row["low"], row["high"]))
+    distances = [abs(value - edge) for value, edge in every if value is not None and edge is not None]
     return max(distances, default=0.0) or 1.0
+
+
+def _finite(value: float | None) -> float | None:
+    """A value that has a place on a scale."""
+    return value if value is not None and isfinite(value) else None
 
 
 def band_chart(names: Iterable[str], rows: Sequence[Row], headline: str, sentence: str) -> Iterator[Chart]:
@@ -90,11 +98,10 @@ def _label(row: Row) -> str:
 
 def _replicates(row: Row) -> Iterator[dict[str, Any]]:
     """A row for each replicate of a number, for export and for dots."""
-    number: Number = row["number"]
     told = {key: row[key] for key in ("result", "claim", "clause", *_TEXTS_OF)}
-    every = zip(number.replicates, number.values, number.lows, number.highs, number.holds, strict=True)
-    for replicate, value, low, high, holds in every:
-        yield {**told, "replicate": replicate, "value": value, "low": low, "high": high, "in_band": holds}
+    for of in row["number"]:
+        edges = {key: of[key] for key in ("low", "high", "in_band")}
+        yield {**told, "replicate": of["replicate"], "value": _finite(of["value"]), **edges}
 
 
 def _in_lines(lines: Sequence[str], axis: altair.Axis | None) -> altair.Y:
@@ -132,7 +139,7 @@ def _layers(names: Sequence[str], numbers: Sequence[Row], lines: Sequence[str]) 
 
 def _band(row: Row) -> dict[str, Any]:
     """The ends of the shaded part, and the edges that there are."""
-    low, high = row["number"].lows[0], row["number"].highs[0]
+    low, high = row["number"][0]["low"], row["number"][0]["high"]
     begin, end = LEFT - 0.1 if low is None else LOWER, RIGHT + 0.1 if high is None else UPPER
     if low is not None and low == high:
         begin, end = (LOWER + UPPER) / 2 - 0.02, (LOWER + UPPER) / 2 + 0.02

@@ -2,14 +2,22 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
-from statistics import median
+from itertools import chain, groupby
 from typing import Any
 
 import polars as pl
 
 from fairlane.core.wording import listed, percent, plural, seconds, significant, some
-from fairlane.results.reproduction import ClauseResult, FigureData, Number, ReproductionResults
+from fairlane.results.reproduction import (
+    FigureData,
+    ReproductionResults,
+    claims_of,
+    clause_words,
+    explained,
+    held_of,
+    numbers_of,
+    spread_of,
+)
 from fairlane.views import robustness
 from fairlane.views.bands import band_chart
 from fairlane.views.model import Chart, View, lines_of, remarks_of
@@ -40,7 +48,7 @@ def view(every: Mapping[str, ReproductionResults]) -> View:
         facts=lines_of(every, _facts),
         parts=[
             _claims(every),
-            *band_chart(every, rows, "; ".join(verdicts), held_of(numbers)),
+            *band_chart(every, rows, "; ".join(verdicts), _held(numbers)),
             _table(every, numbers),
             *_figures(every),
             *(robustness.parts(maps) if maps else []),
@@ -58,7 +66,7 @@ _EXPLAINED = (
 
 
 def _verdicts(reproduction: ReproductionResults) -> str:
-    counts = Counter(claim.verdict for claim in reproduction.meta.claims)
+    counts = Counter(settings[0][0]["verdict"] for settings in claims_of(reproduction.verdicts))
     known = [verdict for verdict in (*ORDER, *counts) if counts[verdict]]
     counted = [f"{counts[name]} {name.replace('holds', 'hold', counts[name] > 1)}" for name in dict.fromkeys(known)]
     return f"{reproduction.headline()}: {listed(counted, 7)}"
@@ -66,12 +74,11 @@ def _verdicts(reproduction: ReproductionResults) -> str:
 
 def _facts(reproduction: ReproductionResults) -> str:
     meta = reproduction.meta
-    numbers = (of for claim in meta.claims for clause in claim.clauses for of in clause.numbers)
-    replicates = {at for number in numbers for at in number.replicates}
+    replicates = reproduction.verdicts["replicate"].drop_nulls().n_unique()
     scaled = ["scaled: a trial, not a verdict"] if meta.quick else []
     ran = f"{plural(meta.simulations, 'simulation')}, {seconds(meta.cpu_s)} of processor time"
     simulated = ran if meta.simulations else "judged by stored numbers"
-    return "; ".join([plural(max(1, len(replicates)), "replicate"), simulated, *scaled])
+    return "; ".join([plural(max(1, replicates), "replicate"), simulated, *scaled])
 
 
 def _provenance(reproduction: ReproductionResults) -> dict[str, object]:
@@ -81,14 +88,23 @@ def _provenance(reproduction: ReproductionResults) -> dict[str, object]:
 
 
 def _remarks(reproduction: ReproductionResults) -> Iterator[str]:
-    for claim in reproduction.meta.claims:
-        for setting in (claim, *claim.under):
-            if setting.missing:
-                yield f"{setting.id}, missing: {', '.join(setting.missing)}."
+    for setting in chain.from_iterable(claims_of(reproduction.verdicts)):
+        gaps = (
+            f"clause {row['clause']} (band {row['band']}): its query has no rows"
+            for row in setting
+            if row["number"] is None
+        )
+        if missing := setting[0]["missing"] or [*gaps]:
+            yield f"{_titled(setting[0])}, missing: {', '.join(missing)}."
     if "error" in reproduction.cells.columns:
         failed = reproduction.cells.drop_nulls("error")
         yield from (f"Failed: {row['cell']}: {row['error']}" for row in failed.iter_rows(named=True))
     yield from reproduction.meta.notes
+
+
+def _titled(row: Row) -> str:
+    """Return the claim's name, with that of the variant."""
+    return f"{row['claim']}, {row['variant']}" if row["variant"] else row["claim"]
 
 
 def _together(every: Mapping[str, ReproductionResults], table: str) -> pl.DataFrame | None:
@@ -104,11 +120,12 @@ def _claims(every: Mapping[str, ReproductionResults]) -> Table:
     """A row for each claim; of several results, with the verdict of each."""
     rows: dict[str, dict[str, Any]] = {}
     for name, reproduction in every.items():
-        for claim in reproduction.meta.claims:
-            told = {"claim": claim.id, "where": claim.where, "paper": claim.paper}
-            row = rows.setdefault(claim.id, {"key": claim.id, **told, "verdicts": {}})
-            row[f"verdict {name}"] = Bad(claim.words) if claim.verdict in _BAD else claim.words
-            row["verdicts"][name] = claim.verdict
+        for (claim, *_), *_ in claims_of(reproduction.verdicts):
+            title = _titled(claim)
+            told = {"claim": title, "where": claim["where"], "paper": claim["paper"]}
+            row = rows.setdefault(title, {"key": title, **told, "verdicts": {}})
+            row[f"verdict {name}"] = Bad(claim["line"]) if claim["verdict"] in _BAD else claim["line"]
+            row["verdicts"][name] = claim["verdict"]
     shown = [
         Column("claim", "claim"),
         Column("where", "where", left=True, wrap=True, drop=2),
@@ -131,38 +148,30 @@ def _numbers(name: str, reproduction: ReproductionResults) -> Iterator[dict[str,
 
     A ``key`` is that of the claim or clause, by which a page chooses it; ``line`` is that of the row.
     """
-    for claim in reproduction.meta.claims:
-        for setting in (claim, *claim.under):
-            base = {"result": name, "claim": setting.id, "where": setting.where, "number": None}
-            verdict = {"verdict": setting.brief or setting.verdict, "explained": setting.words}
-            if setting.clauses:
-                yield {**base, "key": setting.id, "line": setting.id, **verdict}
-            for at, clause in enumerate(setting.clauses, 1):
-                yield from (_row(base, at, clause, place, number) for place, number in enumerate(clause.numbers))
+    for setting in chain.from_iterable(claims_of(reproduction.verdicts)):
+        row, title = setting[0], _titled(setting[0])
+        base = {"result": name, "claim": title, "where": row["where"]}
+        numbers = [{**base, **_row(title, number)} for number in numbers_of(setting)]
+        if numbers:
+            yield {**base, "number": None, "key": title, "line": title, "verdict": row["claim_words"]}
+        yield from numbers
 
 
-def _row(base: Row, at: int, clause: ClauseResult, place: int, number: Number) -> dict[str, Any]:
+def _row(title: str, number: Sequence[Row]) -> dict[str, Any]:
     """A number of a clause, written."""
-    known = [value for value in number.values if value is not None]
-    spread = "–"
-    if known:
-        middle, least, greatest = (
-            significant(middle_value) for middle_value in (median(known), min(known), max(known))
-        )
-        spread = middle if least == greatest else f"{middle} ({least} to {greatest})"
+    row = number[0]
     return {
-        **base,
-        "clause": at,
-        "key": f"{base['claim']} {at}",
-        "line": f"{base['claim']} {at} {place}",
-        "measured": number.label,
-        "spread": spread,
-        "band": number.band,
-        "held": f"{sum(number.holds)} of {len(number.holds)}",
-        "reported": number.reported or None,
-        "verdict": "" if place else clause.brief or clause.verdict,
-        "explained": clause.explained,
-        "bad": clause.verdict in _BAD,
+        "clause": row["clause"],
+        "key": f"{title} {row['clause']}",
+        "line": f"{title} {row['clause']} {row['number']}",
+        "measured": row["measured"],
+        "spread": spread_of(number),
+        "band": row["band"],
+        "held": f"{held_of(number)} of {len(number)}",
+        "reported": row["reported"] or None,
+        "verdict": "" if row["number"] else clause_words(row),
+        "explained": explained(row),
+        "bad": row["clause_verdict"] in _BAD,
         "number": number,
     }
 
@@ -183,16 +192,16 @@ def _table(every: Mapping[str, ReproductionResults], numbers: Sequence[Row]) -> 
     for _, group in groupby(numbers, lambda row: row["claim"]):
         first, *others = group
         rows += [*([None] if rows else []), first, *({**row, "claim": ""} for row in others)]
-    return Table(shown, rows, "Numbers", sentence=held_of(numbers), keyed=True, data=_together(every, "clauses"))
+    return Table(shown, rows, "Numbers", sentence=_held(numbers), keyed=True, data=_together(every, "clauses"))
 
 
-def held_of(rows: Sequence[Row]) -> str:
+def _held(rows: Sequence[Row]) -> str:
     """Count the numbers in their bands."""
-    holds = [row["number"].holds for row in rows]
-    if not holds:
+    held = [(held_of(row["number"]), len(row["number"])) for row in rows]
+    if not held:
         return "No number was measured."
-    every, none = sum(map(all, holds)), sum(not any(of) for of in holds)
-    return f"{every} of {plural(len(holds), 'number')} are in their bands in every replicate, {none} in none."
+    every, none = sum(count == of for count, of in held), sum(count == 0 for count, _ in held)
+    return f"{every} of {plural(len(held), 'number')} are in their bands in every replicate, {none} in none."
 
 
 def _figures(every: Mapping[str, ReproductionResults]) -> Iterator[Chart]:
