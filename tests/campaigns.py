@@ -8,7 +8,7 @@ import polars as pl
 
 from fairlane.papers.campaign.cells import KEYS, VALUES, Cells
 from fairlane.papers.campaign.file import CampaignFile
-from fairlane.papers.campaign.simulating import SCHEMA, table
+from fairlane.papers.campaign.predicting import SCHEMA
 
 CAMPAIGN = """
 title = "Small machine"
@@ -113,4 +113,4 @@ def predictions(times: Mapping[tuple[int, str, int], float]) -> pl.DataFrame:
         key = dict(zip(KEYS, (nodes, "Exchange", aggressor, None, None, size), strict=True))
         values = {f"{name}{end}": time for name in VALUES for end in ("", "_low", "_high")}
         rows.append({**dict.fromkeys(SCHEMA), **key, **values, "replicates": 2, "iterations": 12})
-    return table(rows)
+    return pl.DataFrame(rows, SCHEMA)

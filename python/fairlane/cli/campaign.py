@@ -17,11 +17,11 @@ from fairlane.papers.campaign import fitting, namespaces, registry, view
 from fairlane.papers.campaign.cells import Cell, Cells
 from fairlane.papers.campaign.comparing import compared
 from fairlane.papers.campaign.file import CampaignFile
+from fairlane.papers.campaign.predicting import predicted
 from fairlane.papers.campaign.reading import read as read_results
 from fairlane.papers.campaign.robustness import mapped
 from fairlane.papers.campaign.script import Options, campaign_of, numbers_of, wanted_of
 from fairlane.papers.campaign.script import write as write_scripts
-from fairlane.papers.campaign.simulating import predicted
 from fairlane.study.tasks.executor import Executor, simulating
 from fairlane.study.tasks.pools import open_pool
 from fairlane.study.tasks.store import Store

@@ -20,6 +20,7 @@ from fairlane.papers.planning import Plan, Prepared, trusted
 from fairlane.papers.reseeding import shift
 from fairlane.study.measured import plan_of
 from fairlane.study.plan import Plan as Tasks
+from fairlane.study.plan import compute
 from fairlane.study.replicates import repeated
 from fairlane.study.setting import MEASURE, Method
 from fairlane.study.sql import Database, QueryError
@@ -156,13 +157,7 @@ def perform(plan: Plan, executor: Executor) -> Outcome:
     A task that fails twice is reported with its error, and the others go on.
     """
     parts = {name: _tasks_of(prepared) for name, prepared in plan.studies.items()}
-    first = {task.digest: task for part in parts.values() for task in part.calibrations()}
-    if first:
-        executor.run(first.values())
-    for part in parts.values():
-        part.calibrate(executor)
-    tasks = first | {task.digest: task for part in parts.values() for task in part.tasks()}
-    executor.run([task for digest, task in tasks.items() if digest not in first])
+    tasks = compute([*parts.values()], executor)
     tables_by_study = {name: part.tables(executor) for name, part in parts.items()}
     counts = {name: tables["failures"].height for name, tables in tables_by_study.items() if "failures" in tables}
     failures = {name: count for name, count in counts.items() if count}

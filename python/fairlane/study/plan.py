@@ -92,6 +92,18 @@ class Plan(ABC):
         return ()
 
 
+def compute(plans: Sequence[Plan], executor: Executor) -> dict[str, Computable]:
+    """Performs the tasks of plans, each once: calibrations first, then those that need them. Returns all by digest."""
+    calibrations = {task.digest: task for plan in plans for task in plan.calibrations()}
+    if calibrations:
+        executor.run(calibrations.values())
+    for plan in plans:
+        plan.calibrate(executor)
+    tasks = {task.digest: task for plan in plans for task in plan.tasks()}
+    executor.run([task for digest, task in tasks.items() if digest not in calibrations])
+    return calibrations | tasks
+
+
 @dataclass
 class ComparedPlan(Plan):
     """All cells of a study whose runs are compared."""

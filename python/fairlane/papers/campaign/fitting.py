@@ -18,10 +18,10 @@ from fairlane.core.errors import Problem, ScenarioError
 from fairlane.inputs.files import load_sealed, save_sealed
 from fairlane.papers.campaign.cells import Cell, Cells
 from fairlane.papers.campaign.file import CampaignFile, CampaignParameter
+from fairlane.papers.campaign.predicting import simulated
 from fairlane.papers.campaign.simulating import Model
 from fairlane.papers.space import Value
 from fairlane.study.tasks.executor import Executor
-from fairlane.study.tasks.task import Task
 
 FITTED = "fitted.toml"
 """The file of fitted values, beside ``campaign.toml``."""
@@ -160,12 +160,9 @@ def _place(parameter: CampaignParameter) -> float:
 def _medians(
     models: Sequence[Model], wanted: Sequence[Cell], cells: Cells, executor: Executor
 ) -> Sequence[Sequence[tuple[Cell, float, float]]]:
-    tasks = [[(cell, model.task(cell, 1)) for cell in wanted] for model in models]
-    executor.run([task for each in tasks for _, task in each])
-
-    def median(task: Task) -> float:
-        answer = executor.answer(task)
-        assert answer is not None, "the first failure ends it"
-        return float(numpy.median(answer["times_s"]))
-
-    return [[(cell, cells.measured[cell.key]["median_s"].value, median(task)) for cell, task in each] for each in tasks]
+    table = simulated(models, wanted, executor)["cells"]
+    measured = [cells.measured[cell.key]["median_s"].value for cell in wanted]
+    return [
+        [*zip(wanted, measured, table.filter(point=point)["median_s"].to_list(), strict=True)]
+        for point in range(len(models))
+    ]

@@ -21,12 +21,13 @@ import polars as pl
 from fairlane.core.errors import Problem, ScenarioError
 from fairlane.inputs.files import CHECKSUM, checksum, load_sealed, save_sealed, write_text
 from fairlane.papers.campaign.cells import KEYS, Cells
-from fairlane.papers.campaign.simulating import SCHEMA, Model, shown
+from fairlane.papers.campaign.predicting import SCHEMA, shown
+from fairlane.papers.campaign.simulating import Model
 from fairlane.study.tasks.closure import sources
 
 FOLDER = "predictions"
 _META, _TABLE = "registration.json", "cells.csv"
-_CODE = "fairlane.papers.campaign.simulating"
+_CODE = "fairlane.papers.campaign.predicting"
 
 
 @dataclass(frozen=True)

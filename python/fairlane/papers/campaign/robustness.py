@@ -14,9 +14,10 @@ import polars as pl
 
 from fairlane.core.errors import FairlaneError, Problem
 from fairlane.core.statistics.sensitivity import first_order, share
-from fairlane.papers.campaign.cells import Cell, Cells
+from fairlane.papers.campaign.cells import KEYS, Cell
 from fairlane.papers.campaign.comparing import RIGHT, verdict
-from fairlane.papers.campaign.simulating import Model, row_of
+from fairlane.papers.campaign.predicting import simulated
+from fairlane.papers.campaign.simulating import Model
 from fairlane.papers.robustness import spread
 from fairlane.papers.shares import verdict_of
 from fairlane.papers.space import Value
@@ -90,40 +91,36 @@ def mapped(model: Model, wanted: Sequence[Cell], executor: Executor, count: int 
         raise campaign.refuse(Problem("parameter", message, allowed="at least one [[parameter]] without fit = true"))
     usual = {parameter.name: model.values[parameter.name] for parameter in campaign.unknown}
     points: list[dict[str, Value]] = []
+    models: list[Model] = []
     pairs = [(cell, alone) for cell in wanted if not cell.isolated and (alone := cells.isolated_of(cell)) is not None]
-    rows, failed, excluded = [], [], Counter[str]()
+    excluded = Counter[str]()
     for values in [usual, *spread(campaign.unknown, TRIES * count)]:
         if len(points) > count:
             break
         at = Model(campaign, cells, {**model.values, **values})
-        tasks = {cell: at.task(cell, 1) for pair in pairs for cell in pair}
         if points and pairs:
             try:
-                read(tasks[pairs[0][1]]).resolve()
+                read(at.task(pairs[0][1], 1)).resolve()
             except FairlaneError as error:
                 excluded[str(error)] += 1
                 continue
-        number = len(points)
         points.append(values)
-        executor.run(tasks.values())
+        models.append(at)
+    tables = simulated(models, dict.fromkeys(cell for pair in pairs for cell in pair), executor)
+    means = {(row["point"], *(row[name] for name in KEYS)): row["mean_s"] for row in tables["cells"].to_dicts()}
+    errors = {(point, cell): error for point, cell, error in tables["failures"].iter_rows()}
+    rows, failed = [], []
+    for point in range(len(points)):
         for cell, alone in pairs:
-            answers = [executor.answer(tasks[of]) for of in (cell, alone)]
-            if answers[0] is None or answers[1] is None:
-                failure = next(answer for of in (cell, alone) if (answer := executor.failures.get(tasks[of].digest)))
-                failed.append(f"point {number}, {cell}: {failure.error}")
+            reasons = [errors[point, str(of)] for of in (cell, alone) if (point, str(of)) in errors]
+            if reasons:
+                failed.append(f"point {point}, {cell}: {reasons[0]}")
                 continue
-            rows.append((number, str(cell), *_ratios(cells, cell, alone, [answer for answer in answers if answer])))
+            measured = cells.measured[cell.key]["mean_s"].value / cells.measured[alone.key]["mean_s"].value
+            predicted = means[point, *cell.key] / means[point, *alone.key]
+            rows.append((point, str(cell), measured, predicted, verdict(measured, predicted, campaign.judging)))
     columns = {"point": pl.Int64, "cell": pl.String, "measured": pl.Float64, "predicted": pl.Float64}
     table_of_cells = pl.DataFrame(rows, {**columns, "verdict": pl.String}, orient="row")
     kinds = {parameter.name: pl.String if parameter.levels else pl.Float64 for parameter in campaign.unknown}
     table = pl.DataFrame([{"point": at, **values} for at, values in enumerate(points)], {"point": pl.Int64, **kinds})
     return Mapped(table_of_cells, table, failed, excluded)
-
-
-def _ratios(
-    cells: Cells, cell: Cell, alone: Cell, answers: Sequence[dict[str, object]]
-) -> tuple[float, float, str | None]:
-    measured = cells.measured[cell.key]["mean_s"].value / cells.measured[alone.key]["mean_s"].value
-    means = [row_of(of, [answer])["mean_s"] for of, answer in zip((cell, alone), answers, strict=True)]
-    predicted = means[0] / means[1]
-    return measured, predicted, verdict(measured, predicted, cells.campaign.judging)
