@@ -21,7 +21,6 @@ from fairlane.model.fabric.view import Fabric
 from fairlane.model.placement import ALLOCATORS
 from fairlane.results.base import Results
 from fairlane.results.reproduction import (
-    MAP_TABLES,
     ChartData,
     FigureData,
     MapMeta,
@@ -30,7 +29,7 @@ from fairlane.results.reproduction import (
     RobustnessResults,
 )
 from fairlane.results.schedule import ScheduleResults
-from fairlane.results.schemas import VERDICTS, types
+from fairlane.results.schemas import MAP, VERDICTS, types
 from fairlane.results.study import StudyResults
 from fairlane.study.running import run
 from fairlane.study.shipped.advice import Advice, Alternatives, ask
@@ -306,7 +305,7 @@ def map_results() -> RobustnessResults:
             {"name": "buffer", "title": "buffer of a port", "range": "16 to 128", "default": "64", "source": "-"}
         ],
     )
-    return RobustnessResults(meta, dict(zip(MAP_TABLES, (points, clauses, indices, levels), strict=True)))
+    return RobustnessResults(meta, dict(zip(MAP, (points, clauses, indices, levels), strict=True)))
 
 
 def _broken() -> Results:

@@ -219,7 +219,7 @@ def test_a_claim_that_holds_by_a_variant_says_so_in_one_line(folder: Path, tmp_p
     assert {*pl.read_csv(tmp_path / "under" / "clauses.csv")["variant"]} == {"small"}
     files = [tmp_path / "out", tmp_path / "under"]
     both = verdict(run(folder, tmp_path / "both", replicates=0, earlier=files), "three-of-four")
-    assert [setting.title for setting in both.settings] == ["three-of-four", "three-of-four, small"]
+    assert [setting.variant for setting in both.settings] == ["", "small"]
     assert both.line == (
         "holds under stated conditions (3 replicates): numbers of nothing; "
         "settings of the studies: undecided (3 replicates)"

@@ -12,12 +12,13 @@ from fairlane.cli.main import execute
 from fairlane.inputs.code import allow_code
 from fairlane.papers.folder import Folder
 from fairlane.papers.reproduce import folder_of
-from fairlane.papers.robustness import SCHEMA, Mapped, planned, points_of, run_points
+from fairlane.papers.robustness import Mapped, planned, points_of, run_points
 from fairlane.papers.robustness_output import CLAUSES, INDICES, LEVELS, POINTS, Map, combine, store
 from fairlane.papers.running import stored_as
 from fairlane.papers.shares import _chance, by_point
 from fairlane.papers.space import FILE, Parameter, space_of
 from fairlane.results.reproduction import DEPENDS, RARE, ROBUST, TOO_FEW
+from fairlane.results.schemas import MAP, types
 from fairlane.study.tasks.executor import Executor
 from fairlane.study.tasks.store import Store
 from pictures import assert_drawn
@@ -387,7 +388,7 @@ def test_a_point_at_which_nothing_was_measured_does_not_count() -> None:
         (2, "a", 1, "y", float("nan"), 1.0, None, float("nan"), False),
         (3, "a", 1, "x", float("inf"), 1.0, None, float("inf"), True),
     ]
-    found = by_point(pl.DataFrame(rows, SCHEMA, orient="row"))
+    found = by_point(pl.DataFrame(rows, types(MAP["robustness"]), orient="row"))
     assert found.rows() == [("a", 1, 1, False, -0.5), ("a", 1, 3, True, float("inf"))]
 
 

@@ -5,11 +5,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from fairlane.papers.robustness import SCHEMA
 from fairlane.papers.robustness_output import CLAUSES, POINTS, combine
 from fairlane.papers.shares import by_point
 from fairlane.results.reproduction import CALIBRATED, DEPENDS, RARE, ROBUST
+from fairlane.results.schemas import MAP, types
 
+SCHEMA = types(MAP["robustness"])
 PAGE = Path(__file__).parents[2] / "docs" / "reproduction" / "robustness.md"
 STORED = PAGE.with_suffix("")
 """The maps that the documentation shows, a folder for each paper."""

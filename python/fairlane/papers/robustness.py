@@ -1,12 +1,11 @@
 """The robustness map of a paper: its claims at points that are spread over what the paper leaves open.
 
-The points are the beginning of a scrambled Sobol' sequence over the parameters of ``robustness.toml`` (I. M. Sobol',
-USSR Comput. Math. Math. Phys. 7, 1967; A. B. Owen, J. Complexity 14, 1998), so any first part of them is spread evenly,
-too. Every point has seeds of its own, as a replicate has: what is found over points includes chance. How much of it is
-chance is seen at the defaults, which are run several times with other seeds. In a space with ``shared_seeds`` points
-have the seeds of these repeats, so that simulations that do not depend on the parameters are run only with these. A
-point is a plan as any other, on a smaller system; its answers are stored as those of other plans are. A point that
-cannot be run is reported and left out.
+The points are conditions of a space-filling design (``study.design``) over the parameters of ``robustness.toml``, so
+any first part of them is spread evenly, too. Every point has seeds of its own, as a replicate has: what is found over
+points includes chance. How much of it is chance is seen at the defaults, which are run several times with other seeds.
+In a space with ``shared_seeds`` points have the seeds of these repeats, so that simulations that do not depend on the
+parameters are run only with these. A point is a plan as any other, on a smaller system; its answers are stored as those
+of other plans are. A point that cannot be run is reported and left out.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from math import isclose
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -25,9 +23,13 @@ from fairlane.papers.folder import Change, Claim, Folder
 from fairlane.papers.judging import Judged
 from fairlane.papers.planning import Options, Plan, check_outputs, plan_of
 from fairlane.papers.replicating import judge
-from fairlane.papers.running import Done, perform
-from fairlane.papers.space import Parameter, Space, Value
+from fairlane.papers.running import Done, outcome_of, parts_of
+from fairlane.papers.space import Space, Value
 from fairlane.papers.verdicts import once
+from fairlane.results.schemas import MAP, types
+from fairlane.study.design import space_filling
+from fairlane.study.plan import Plan as Tasks
+from fairlane.study.plan import compute
 from fairlane.study.tasks.executor import Executor
 
 POINTS = 128
@@ -39,18 +41,9 @@ FIRST_REPEAT = 600
 """The replicate of the first repeat of the defaults: later than those of all points."""
 TABLE = "robustness.csv"
 """The file with every number at every point."""
-SCHEMA: Mapping[str, Any] = {
-    "point": pl.Int64,
-    "claim": pl.String,
-    "clause": pl.Int64,
-    "measured": pl.String,
-    "value": pl.Float64,
-    "low": pl.Float64,
-    "high": pl.Float64,
-    "margin": pl.Float64,
-    "holds": pl.Boolean,
-}
-"""Columns of what was found: a row for each number of each clause at each point. Points below 1 are the defaults."""
+_COLUMNS = types(MAP["robustness"])
+GROUP = 16
+"""Number of points whose simulations are computed together."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +71,7 @@ class Point:
 
 @dataclass(frozen=True)
 class PointRun:
-    """Result of a point: rows of ``SCHEMA``; the processor time that it took, s; or the reason why there is none."""
+    """Result of a point: rows of ``MAP["robustness"]``, the processor time, s; or the reason why there is none."""
 
     point: Point
     rows: Sequence[tuple[object, ...]] = ()
@@ -131,8 +124,8 @@ class Mapped:
 
     @property
     def found(self) -> pl.DataFrame:
-        """Every number of every clause at every point, with the columns of ``SCHEMA``."""
-        return pl.DataFrame([row for run in self.runs for row in run.rows], SCHEMA, orient="row")
+        """Every number of every clause at every point, with the columns of ``MAP["robustness"]``."""
+        return pl.DataFrame([row for run in self.runs for row in run.rows], _COLUMNS, orient="row")
 
     @property
     def points(self) -> pl.DataFrame:
@@ -149,18 +142,8 @@ def points_of(space: Space, count: int, seed: int = SEED) -> list[Point]:
     """The repeats of the defaults, then so many points: the same first ones for any ``count``."""
     usual = {parameter.name: parameter.usual for parameter in space.parameter}
     repeats = [Point(-number, usual) for number in range(space.repeats)]
-    return repeats + [Point(number, values) for number, values in enumerate(spread(space.parameter, count, seed), 1)]
-
-
-def spread(parameters: Sequence[Parameter], count: int, seed: int = SEED) -> list[dict[str, Value]]:
-    """So many combinations of values, spread evenly: the same first ones for any ``count``."""
-    from scipy.stats import qmc
-
-    places = qmc.Sobol(len(parameters), rng=seed).random_base2(max(0, count - 1).bit_length())[:count]
-    return [
-        {parameter.name: parameter.at(float(place)) for parameter, place in zip(parameters, row, strict=True)}
-        for row in places
-    ]
+    conditions = space_filling(space.parameter, count, seed)
+    return repeats + [Point(number, values) for number, values in enumerate(conditions, 1)]
 
 
 def claims_of(folder: Folder, space: Space) -> list[Claim]:
@@ -195,7 +178,7 @@ def run_points(
     limit_s: float | None = None,
     earlier: Sequence[Path] = (),
 ) -> Mapped:
-    """Runs the points one after the other, and judges the claims at each.
+    """Runs the points, some together, and judges the claims at each.
 
     Args:
         folder: The paper's.
@@ -215,14 +198,17 @@ def run_points(
     mapped = Mapped(folder, space, runs, count)
     every = points_of(space, count)
     known = earlier_points(folder, space, every, earlier)
-    for point in every:
+    while waiting := every[len(runs) :]:
         if limit_s is not None and mapped.cpu_s >= limit_s:
             break
+        group = waiting[: GROUP if runs and limit_s is None else 1]
         executor.forget()
-        executor.stage(f"{point} of {count}" if point.number > 0 else str(point))
-        runs.append(known.get(point.number) or _run(folder, space, point, executor))
-        if runs[-1].error and len(runs) == 1:
-            raise ScenarioError(Problem(str(point), runs[-1].error, file=str(folder.path)))
+        executor.stage(f"{group[0]} of {count}" if len(group) == 1 else f"{group[0]} to {group[-1].number} of {count}")
+        new = [known[point.number] if point.number in known else _planned(folder, space, point) for point in group]
+        compute([part for run in new if isinstance(run, _Begun) for part in run.parts.values()], executor)
+        runs += [_judged(run, executor) if isinstance(run, _Begun) else run for run in new]
+        if runs[0].error:
+            raise ScenarioError(Problem(str(every[0]), runs[0].error, file=str(folder.path)))
     return mapped
 
 
@@ -251,14 +237,14 @@ def earlier_points(folder: Folder, space: Space, points: Sequence[Point], files:
                 if not _alike(stored[name], point.values[name]):
                     message = f"{point} has another value: the map is of another space"
                     raise ScenarioError(Problem(name, message, stored[name], str(point.values[name]), file=str(file)))
-            judged = rows.filter(pl.col("claim").is_not_null()).select(*SCHEMA)
+            judged = rows.filter(pl.col("claim").is_not_null()).select(*_COLUMNS)
             missing = dict.fromkeys({*claims} - {*judged["claim"]}, f"missing in {file}")
             runs[point.number] = PointRun(point, judged.rows(), {}, "", missing, stored["cpu_s"])
     return runs
 
 
 def _read(file: Path, parameters: Sequence[str]) -> pl.DataFrame:
-    columns = {"error": pl.String, "cpu_s": pl.Float64, **SCHEMA}
+    columns = {"error": pl.String, "cpu_s": pl.Float64, **_COLUMNS}
     try:
         table = pl.read_csv(file, infer_schema_length=None, schema_overrides=columns)
     except (OSError, pl.exceptions.PolarsError) as error:
@@ -293,11 +279,29 @@ def check_levels(folder: Folder, space: Space) -> None:
                 study.scenario(point, background=False)
 
 
-def _run(folder: Folder, space: Space, point: Point, executor: Executor) -> PointRun:
+@dataclass(frozen=True)
+class _Begun:
+    """A point whose simulations are planned."""
+
+    point: Point
+    plan: Plan
+    parts: Mapping[str, Tasks]
+
+
+def _planned(folder: Folder, space: Space, point: Point) -> _Begun | PointRun:
     try:
         plan = planned(folder, space, point)
-        outcome = perform(plan, executor)
-        judgements = judge(plan, outcome)
+        return _Begun(point, plan, parts_of(plan))
+    except FairlaneError as error:
+        return PointRun(point, error=str(error))
+
+
+def _judged(begun: _Begun, executor: Executor) -> PointRun:
+    """The result of a point whose simulations are computed."""
+    point = begun.point
+    try:
+        outcome = outcome_of(begun.plan, begun.parts, executor)
+        judgements = judge(begun.plan, outcome)
     except FairlaneError as error:
         return PointRun(point, error=str(error))
     missing = {judgement.claim.id: "; ".join(judgement.missing) for judgement in judgements if judgement.missing}

@@ -21,13 +21,13 @@ from fairlane.results.manifest import check_listed, unseal
 from fairlane.results.notes import by_name, sentence
 from fairlane.results.reproduction import (
     DEPENDS,
-    MAP,
-    MAP_TABLES,
+    MAP_META,
     MAP_VERDICTS,
     MapMeta,
     RobustnessResults,
     seal_reproduction,
 )
+from fairlane.results.schemas import MAP
 from fairlane.study.tasks.closure import sources
 from fairlane.study.tasks.executor import Executor
 from fairlane.study.tasks.pools import open_pool
@@ -65,7 +65,7 @@ class Map:
         every = mapped.points.join(mapped.found, on="point", how="left", maintain_order="left_right")
         names = [pl.lit(mapped.folder.name).alias("paper"), pl.lit(mapped.title).alias("title")]
         tables = (every, self.clauses.select(*names, pl.all()), self.indices, self.levels)
-        return RobustnessResults(_meta(self), dict(zip(MAP_TABLES, tables, strict=True)))
+        return RobustnessResults(_meta(self), dict(zip(MAP, tables, strict=True)))
 
     @property
     def failed(self) -> list[str]:
@@ -133,7 +133,7 @@ def store(robustness: Map, folder: Path) -> None:
     view = view_of([results])
     write_pictures(view, {name: charts for name, charts in view.pictures.items() if name == PICTURE}, folder)
     (folder / PAGE).write_text("\n".join(_page(robustness)), encoding="utf-8")
-    (folder / MAP).write_text(results.meta.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    (folder / MAP_META).write_text(results.meta.model_dump_json(indent=1) + "\n", encoding="utf-8")
     seal_reproduction(folder)
 
 

@@ -151,17 +151,27 @@ class Outcome:
         return any(self.missing(plan, entry.name) for entry in plan.folder.paper.study)
 
 
+def parts_of(plan: Plan) -> dict[str, Tasks]:
+    """The studies of a plan, as what there is to compute. Raises ``ScenarioError`` if one is wrong."""
+    return {name: _tasks_of(prepared) for name, prepared in plan.studies.items()}
+
+
 def perform(plan: Plan, executor: Executor) -> Outcome:
     """Performs the tasks that the executor's store has no answers of; every answer is stored at once.
 
     A task that fails twice is reported with its error, and the others go on.
     """
-    parts = {name: _tasks_of(prepared) for name, prepared in plan.studies.items()}
-    tasks = compute([*parts.values()], executor)
+    parts = parts_of(plan)
+    compute([*parts.values()], executor)
+    return outcome_of(plan, parts, executor)
+
+
+def outcome_of(plan: Plan, parts: Mapping[str, Tasks], executor: Executor) -> Outcome:
+    """The results of a plan whose parts are computed."""
     tables_by_study = {name: part.tables(executor) for name, part in parts.items()}
     counts = {name: tables["failures"].height for name, tables in tables_by_study.items() if "failures" in tables}
     failures = {name: count for name, count in counts.items() if count}
-    done = {digest: _done(task, executor) for digest, task in tasks.items()}
+    done = {task.digest: _done(task, executor) for part in parts.values() for task in _every(part)}
     by_study = {name: frozenset(task.digest for task in _every(part)) for name, part in parts.items()}
     results = {
         name: digest_of([digest_of_answer(executor.answer(task) or {}) for task in _every(part)])

@@ -8,7 +8,6 @@ first-order index of the margin is beyond chance; margins are ranked first, beca
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import polars as pl
 
@@ -18,6 +17,7 @@ from fairlane.papers.robustness import Mapped
 from fairlane.papers.space import Parameter, Space
 from fairlane.papers.verdicts import FAILS_UP_TO, HOLDS_FROM
 from fairlane.results.reproduction import CALIBRATED, DEPENDS, RARE, ROBUST, TOO_FEW
+from fairlane.results.schemas import MAP, types
 
 FEWEST_POINTS = 20
 """Of fewer points nothing is said but their number: the interval of a share is up to 40 points wide then."""
@@ -27,52 +27,6 @@ FEWEST_REPEATS = 3
 """Of fewer repeats of the defaults no share of chance is computed."""
 EVEN = 1 / 12
 """Variance of ranks from 0 to 1."""
-CLAUSES: Mapping[str, Any] = {
-    "claim": pl.String,
-    "clause": pl.Int64,
-    "says": pl.String,
-    "verdict": pl.String,
-    "near_certain": pl.Boolean,
-    "points": pl.Int64,
-    "held": pl.Int64,
-    "share": pl.Float64,
-    "share_low": pl.Float64,
-    "share_high": pl.Float64,
-    "default_points": pl.Int64,
-    "default_held": pl.Int64,
-    "chance": pl.Float64,
-    "decided_by": pl.String,
-}
-"""Columns: a row for each clause; one that is near certain can hardly fail by its form.
-
-``chance`` is the variance at the defaults over that over all points. Repeats of the defaults with the same results,
-bit for bit, count once.
-"""
-INDICES: Mapping[str, Any] = {
-    "claim": pl.String,
-    "clause": pl.Int64,
-    "parameter": pl.String,
-    "index": pl.Float64,
-    "index_low": pl.Float64,
-    "index_high": pl.Float64,
-    "p": pl.Float64,
-    "beyond_chance": pl.Boolean,
-    "index_of_holding": pl.Float64,
-    "p_of_holding": pl.Float64,
-}
-"""Columns: a row for each clause and parameter, with first-order indices of the margin, and of whether it holds."""
-LEVELS: Mapping[str, Any] = {
-    "claim": pl.String,
-    "clause": pl.Int64,
-    "parameter": pl.String,
-    "level": pl.String,
-    "points": pl.Int64,
-    "held": pl.Int64,
-    "share": pl.Float64,
-    "share_low": pl.Float64,
-    "share_high": pl.Float64,
-}
-"""Columns: a row for each clause, parameter and level of it, or third of its range."""
 
 
 def by_point(findings: pl.DataFrame) -> pl.DataFrame:
@@ -130,8 +84,7 @@ def summarised(mapped: Mapped) -> dict[str, pl.DataFrame]:
                 tables["levels"] += [
                     (*key, *row) for parameter in mapped.space.parameter for row in _levels(drawn, parameter)
                 ]
-    schemas = {"clauses": CLAUSES, "indices": INDICES, "levels": LEVELS}
-    return {name: pl.DataFrame(rows, schemas[name], orient="row") for name, rows in tables.items()}
+    return {name: pl.DataFrame(rows, types(MAP[f"robustness-{name}"]), orient="row") for name, rows in tables.items()}
 
 
 Indices = Mapping[str, tuple[Sensitivity, Sensitivity | None]]

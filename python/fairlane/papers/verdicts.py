@@ -166,11 +166,6 @@ class ClaimVerdict:
         return (self, *self.under)
 
     @property
-    def title(self) -> str:
-        """The claim's name, with that of the variant."""
-        return f"{self.claim.id}, {self.variant}" if self.variant else self.claim.id
-
-    @property
     def number(self) -> str:
         """The number of replicates, as text."""
         single = "nothing left to chance" if self.deterministic else "one replicate"

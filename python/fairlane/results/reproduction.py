@@ -17,9 +17,9 @@ from fairlane.inputs.table import Table
 from fairlane.results.base import Results
 from fairlane.results.manifest import Sealed, read_as, seal
 from fairlane.results.parquet import read_parquet
-from fairlane.results.schemas import VERDICTS
+from fairlane.results.schemas import MAP, VERDICTS, types
 
-META, FIGURES, MAP = "reproduction.json", "charts.json", "robustness.json"
+META, FIGURES, MAP_META = "reproduction.json", "charts.json", "robustness.json"
 TABLE = "verdicts.parquet"
 REPRODUCTION_SCHEMA_VERSION = 2
 """Version of the layout of the folders of reproductions and robustness maps."""
@@ -29,8 +29,6 @@ TOO_FEW = "too few points"
 """Of which nothing can be said."""
 MAP_VERDICTS = (ROBUST, DEPENDS, RARE, CALIBRATED, TOO_FEW)
 """In the order in which figures and pages name them."""
-MAP_TABLES = ("robustness", "robustness-clauses", "robustness-indices", "robustness-levels")
-"""Tables of a map, which are CSV files: every number at every point, clauses, indices, shares by level."""
 
 
 class ReproductionMeta(Table):
@@ -119,8 +117,8 @@ class RobustnessResults(Results):
 
     @classmethod
     def _of(cls, sealed: Sealed) -> Self:
-        frames = {name: _csv(sealed, name) for name in MAP_TABLES}
-        return cls(read_as(MapMeta, sealed.path(MAP)), frames, sealed.folder)
+        frames = {name: _csv(sealed, name, types(schema)) for name, schema in MAP.items()}
+        return cls(read_as(MapMeta, sealed.path(MAP_META)), frames, sealed.folder)
 
 
 @dataclass(frozen=True, repr=False)
@@ -165,7 +163,7 @@ class ReproductionResults(Results):
         meta = read_as(ReproductionMeta, sealed.path(META))
         verdicts = read_parquet(sealed.path(TABLE), VERDICTS)
         figures = read_as(_Figures, sealed.path(FIGURES)).figures if FIGURES in sealed else []
-        robustness_map = RobustnessResults._of(sealed) if MAP in sealed else None
+        robustness_map = RobustnessResults._of(sealed) if MAP_META in sealed else None
         cells = _csv(sealed, "cells")
         return cls(meta, verdicts, cells, figures=figures, robustness=robustness_map, folder=folder)
 
@@ -256,13 +254,13 @@ def write_figures(path: Path, figures: Sequence[FigureData]) -> None:
 def seal_reproduction(folder: Path) -> None:
     """Writes the manifest over all tables in the folder, of a reproduction and of a map. Raises ``ResultsError``."""
     tables = [path.name for path in folder.iterdir() if path.suffix in (".csv", ".parquet")]
-    texts = [name for name in (META, FIGURES, MAP) if (folder / name).is_file()]
+    texts = [name for name in (META, FIGURES, MAP_META) if (folder / name).is_file()]
     seal(folder, "reproduction", REPRODUCTION_SCHEMA_VERSION, [*tables, *texts])
 
 
-def _csv(sealed: Sealed, name: str) -> pl.DataFrame:
+def _csv(sealed: Sealed, name: str, columns: Mapping[str, Any] | None = None) -> pl.DataFrame:
     path = sealed.path(f"{name}.csv")
     try:
-        return pl.read_csv(path, infer_schema_length=None)
+        return pl.read_csv(path, infer_schema_length=None, schema_overrides=columns)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise ResultsError(f"{path}: cannot be read: {str(error).splitlines()[0]}") from error

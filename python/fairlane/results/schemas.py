@@ -300,6 +300,42 @@ with the last word. ``clause_held`` counts the replicates in which all numbers o
 ``median``, ``min`` and ``max`` are over replicates.
 """
 
+_CLAUSE: Schema = {"claim": _TEXT, "clause": pl.Int64}
+_HELD: Schema = {**_all(pl.Int64, "points held"), **_all(_NUMBER, "share share_low share_high")}
+MAP: Mapping[str, Schema] = {
+    "robustness": {
+        "point": pl.Int64,
+        **_CLAUSE,
+        "measured": _TEXT,
+        "value": _NUMBER,
+        **_all(_MAYBE_NUMBER, "low high margin"),
+        "holds": _BOOL,
+    },
+    "robustness-clauses": {
+        **_CLAUSE,
+        **_all(_TEXT, "says verdict"),
+        "near_certain": _BOOL,
+        **_HELD,
+        **_all(pl.Int64, "default_points default_held"),
+        "chance": _MAYBE_NUMBER,
+        "decided_by": Optional(_TEXT),
+    },
+    "robustness-indices": {
+        **_CLAUSE,
+        "parameter": _TEXT,
+        **_all(_NUMBER, "index index_low index_high p"),
+        "beyond_chance": _BOOL,
+        **_all(_MAYBE_NUMBER, "index_of_holding p_of_holding"),
+    },
+    "robustness-levels": {**_CLAUSE, **_all(_TEXT, "parameter level"), **_HELD},
+}
+"""The tables of a robustness map, which are CSV files: every number at every point, with columns for the parameters;
+clauses; first-order indices of the margin, and of whether the clause holds; shares by level, or third of a range.
+
+Points below 1 are the defaults. Clauses that are near certain can hardly fail by their form; ``chance`` is the variance
+at the defaults over that over all points. Repeats of the defaults with the same results, bit for bit, count once.
+"""
+
 ANALYSIS: Mapping[str, Schema] = {
     **{name: ON_DEMAND[name] for name in ("iterations", "messages", "waits")},
     "departures": {name: kind for name, kind in ON_DEMAND["departures"].items() if name not in {"name", *_LINK}},

@@ -2,7 +2,7 @@
 
 *Combinations.* All, or some that are spread over all as evenly as few can: the beginning of a scrambled Sobol' sequence
 (I. M. Sobol', USSR Comput. Math. Math. Phys. 7, 1967; A. B. Owen, J. Complexity 14, 1998), in which every number of a
-row stands for a level of its factor.
+row stands for a level of its factor, or for a place in the range of a parameter.
 
 *Effects.* The logarithm of a job's time of an iteration is explained by a sum of terms, one for each factor and one for
 each pair (analysis of variance; R. A. Fisher 1925; D. C. Montgomery, Design and Analysis of Experiments, chapter 5): so
@@ -16,7 +16,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
-from typing import Any
+from typing import Any, Protocol
 
 import numpy
 import polars as pl
@@ -64,21 +64,42 @@ def combinations(levels: Sequence[int], runs: int | None = None, seed: int = 1) 
 
 
 def _sample(levels: Sequence[int], runs: int, seed: int) -> set[tuple[int, ...]]:
+    chosen: set[tuple[int, ...]] = set()
+    for places in itertools.islice(_sobol(len(levels), seed), _MOST_DRAWS):
+        chosen.add(tuple(int(place * count) for place, count in zip(places, levels, strict=True)))
+        if len(chosen) == runs:
+            return chosen
+    rest = (row for row in itertools.product(*map(range, levels)) if row not in chosen)
+    while len(chosen) < runs:
+        chosen.add(next(rest))
+    return chosen
+
+
+def _sobol(dimensions: int, seed: int) -> Iterator[list[float]]:
+    """Rows of a scrambled Sobol' sequence, from 0 to below 1, without an end."""
     from scipy.stats import qmc
 
-    sampler = qmc.Sobol(len(levels), rng=seed)
-    found: set[tuple[int, ...]] = set()
-    power = max(1, (runs - 1).bit_length())
-    while len(found) < runs and sampler.num_generated < _MOST_DRAWS:
-        block = sampler.random_base2(power)
+    sampler, power = qmc.Sobol(dimensions, rng=seed), 1
+    while True:
+        yield from sampler.random_base2(power).tolist()
         power = (int(sampler.num_generated) - 1).bit_length()  # blocks double what there is
-        for row in (block * levels).astype(int).tolist():
-            if len(found) < runs:
-                found.add(tuple(row))
-    rest = (row for row in itertools.product(*map(range, levels)) if row not in found)
-    while len(found) < runs:
-        found.add(next(rest))
-    return found
+
+
+class Axis(Protocol):
+    """A dimension of a space."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    def at(self, place: float, /) -> float | str:
+        """The value at a place from 0 to below 1."""
+
+
+def space_filling(axes: Sequence[Axis], count: int, seed: int = 1) -> list[dict[str, float | str]]:
+    """Values of the axes by name under so many conditions, spread evenly: the same first ones for any ``count``."""
+    rows = itertools.islice(_sobol(len(axes), seed), count)
+    return [{axis.name: axis.at(place) for axis, place in zip(axes, row, strict=True)} for row in rows]
 
 
 def dataset(work: pl.DataFrame, placements: Sequence[str]) -> pl.DataFrame:

@@ -7,7 +7,7 @@ import polars as pl
 
 from fairlane.core.errors import ResultsError
 from fairlane.results.base import ask
-from fairlane.results.reproduction import MAP as ROBUSTNESS_META
+from fairlane.results.reproduction import MAP_META as ROBUSTNESS_META
 from fairlane.results.reproduction import META as REPRODUCTION_META
 from fairlane.results.reproduction import ReproductionResults, RobustnessResults, is_reproduction
 from fairlane.results.run import Run, load_run

@@ -92,8 +92,8 @@ class Plan(ABC):
         return ()
 
 
-def compute(plans: Sequence[Plan], executor: Executor) -> dict[str, Computable]:
-    """Performs the tasks of plans, each once: calibrations first, then those that need them. Returns all by digest."""
+def compute(plans: Sequence[Plan], executor: Executor) -> None:
+    """Performs the tasks of plans, each once: calibrations first, then those that need them."""
     calibrations = {task.digest: task for plan in plans for task in plan.calibrations()}
     if calibrations:
         executor.run(calibrations.values())
@@ -101,7 +101,6 @@ def compute(plans: Sequence[Plan], executor: Executor) -> dict[str, Computable]:
         plan.calibrate(executor)
     tasks = {task.digest: task for plan in plans for task in plan.tasks()}
     executor.run([task for digest, task in tasks.items() if digest not in calibrations])
-    return calibrations | tasks
 
 
 @dataclass

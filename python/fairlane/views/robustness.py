@@ -284,7 +284,7 @@ def indices(
     clauses: pl.DataFrame, table: pl.DataFrame, of: Sequence[str] = CLAUSE, *, name: str = "", suffix: str = ""
 ) -> Iterator[Chart]:
     """First-order Sobol' indices of the margins of clauses, by parameter; nothing without parameters."""
-    known = _keyed(table).filter(pl.col("index").cast(pl.Float64, strict=False).is_not_null())
+    known = _keyed(table).filter(pl.col("index").is_not_null())
     if not known.height:
         return
     names = [parameter.replace("_", " ") for parameter in known["parameter"].unique(maintain_order=True)]
@@ -310,7 +310,7 @@ def indices(
     cells = base.mark_rect().encode(y=places.y("top"), y2="bottom:Q", tooltip=tooltip, **colours)
     ink = altair.Color("ink:N", scale=None)
     numbers = base.mark_text(fontSize=11).encode(y=places.y("at"), text="text:N", color=ink)
-    most = known.filter(pl.col("beyond_chance").cast(pl.Boolean, strict=False)).group_by("parameter").len()
+    most = known.filter("beyond_chance").group_by("parameter").len()
     sentence = "No parameter decides a clause beyond chance."
     if most.height:
         first, count = most.sort("len", "parameter").row(-1)
@@ -388,7 +388,7 @@ def _margins(robustness: RobustnessResults, name: str, suffix: str) -> Iterator[
     titles = {
         row["name"]: row["title"] or row["name"] for row in robustness.meta.parameters if row["name"] in points.columns
     }
-    known = points.filter(pl.col("margin").cast(pl.Float64, strict=False).is_not_null(), pl.col("point") > 0)
+    known = points.filter(pl.col("margin").is_not_null(), pl.col("point") > 0)
     if not titles or not known.height:
         return
     texts, every = _clauses(clauses, known), [*titles.values()]

@@ -18,9 +18,9 @@ from fairlane.papers.campaign.cells import KEYS, Cell
 from fairlane.papers.campaign.comparing import RIGHT, verdict
 from fairlane.papers.campaign.predicting import simulated
 from fairlane.papers.campaign.simulating import Model
-from fairlane.papers.robustness import spread
 from fairlane.papers.shares import verdict_of
 from fairlane.papers.space import Value
+from fairlane.study.design import space_filling
 from fairlane.study.tasks.executor import Executor
 from fairlane.study.tasks.task import read
 
@@ -94,7 +94,7 @@ def mapped(model: Model, wanted: Sequence[Cell], executor: Executor, count: int 
     models: list[Model] = []
     pairs = [(cell, alone) for cell in wanted if not cell.isolated and (alone := cells.isolated_of(cell)) is not None]
     excluded = Counter[str]()
-    for values in [usual, *spread(campaign.unknown, TRIES * count)]:
+    for values in [usual, *space_filling(campaign.unknown, TRIES * count)]:
         if len(points) > count:
             break
         at = Model(campaign, cells, {**model.values, **values})

@@ -104,8 +104,8 @@ class Executor:
                 distinct.values(), [task for digest, task in distinct.items() if digest in self.outcomes]
             )
         while self._running or (self._waiting and not self._used_up):
-            self._submit()
             try:
+                self._submit()
                 finished = wait(self._running, timeout=WATCH_S, return_when=FIRST_COMPLETED).done
             except KeyboardInterrupt:
                 self._settle([future for future in self._running if future.done()])
