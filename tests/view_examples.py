@@ -120,7 +120,7 @@ def _slowdown() -> View:
 def _qos() -> View:
     """A port with another table than exported."""
     different = Difference(EVIL, "3", "SL2VL", "0 1", "0 0", effect=EVIL)
-    return qos.checked(Checked({"ports": 4}, (different,), (), "file", "", 0.2, 1.5))
+    return qos.checked(Checked({"ports": 4}, (different,), engine="file", routes="", up_s=0.2, read_s=1.5))
 
 
 VIEWS: dict[str, Callable[[], View]] = {

@@ -14,7 +14,7 @@ from fairlane import Scenario
 from fairlane.cli.command import Answer, ExitCode, completing, out_option, write_folder
 from fairlane.cli.options import AllowCode, Assignments, fresh, one_of, quantity_of, refused, report
 from fairlane.cluster.agent.apply import FILE, Applier, ApplyConfig, alone
-from fairlane.cluster.opensm.check import ENGINES, PAIRS, check_lanes, compare_classes, find_programs
+from fairlane.cluster.opensm.check import ENGINES, PAIRS, Compared, check_lanes, compare_classes, find_programs
 from fairlane.cluster.opensm.check import check as check_subnet
 from fairlane.cluster.opensm.export import export as opensm_files
 from fairlane.cluster.opensm.export import qos_table, share_notes
@@ -31,10 +31,13 @@ from fairlane.model.stacks import export as spell
 from fairlane.model.stacks import reached
 from fairlane.results.run import SCENARIO, file_of_run
 from fairlane.views import qos as views
+from fairlane.views.model import View
+
+_Source = Annotated[Path, Argument(metavar="SCENARIO|RUN", help="A scenario (.toml), or the folder of a run.")]
 
 
 def export(
-    source: Annotated[Path, Argument(metavar="SCENARIO|RUN", help="A scenario (.toml), or the folder of a run.")],
+    source: _Source,
     opensm: Annotated[Path, Option("--opensm", metavar="DIR", help="A new or empty folder for the files.")],
     assignments: Assignments = None,
     guids: Annotated[
@@ -102,7 +105,7 @@ def export(
 
 
 def classes(
-    source: Annotated[Path, Argument(metavar="SCENARIO|RUN", help="A scenario (.toml), or the folder of a run.")],
+    source: _Source,
     library: Annotated[
         str,
         Option(
@@ -284,7 +287,8 @@ def check(
     For example: fairlane sm check two-jobs.toml
     """
     if options is not None:
-        return _check_classes(_resolved(source, assignments, allow_code=allow_code), options, policy)
+        found = compare_classes(_resolved(source, assignments, allow_code=allow_code), options, policy)
+        return _compared(found, views.classes(found, options))
     if policy is not None:
         raise refused("--policy", "is compared with classes", str(policy), "with --options")
     if engine is not None:
@@ -307,35 +311,29 @@ def check(
             report(*files.notes)
             write_folder(exported, files.files, "--keep")
         checked = check_subnet(exported, folder, engine=engine, pairs=pairs or PAIRS, timeout_s=limit, revert=revert)
-    report(*checked.notes)
     if routes_out is not None:
         write_text(routes_out, checked.routes)
-    data = {
-        "equal": not checked.differences,
-        "compared": checked.counts,
-        "differences": checked.differences,
-        "notes": checked.notes,
+    of_subnet = {
         "routing_engine": checked.engine,
         "up_s": checked.up_s,
         "read_s": checked.read_s,
         "routes": routes_out,
     }
-    code = ExitCode.RUN_FAILED if checked.differences else ExitCode.DONE
-    return Answer(data, [views.checked(checked)], files=[routes_out] if routes_out else [], code=code)
+    return _compared(checked, views.checked(checked), [routes_out] if routes_out else [], **of_subnet)
 
 
-def _check_classes(resolved: Resolved, options: Path, policy: Path | None) -> Answer:
-    """The lanes of classes and jobs in a file of OpenSM."""
-    found = compare_classes(resolved, options, policy)
+def _compared(found: Compared, view: View, files: Sequence[Path] = (), **more: object) -> Answer:
+    """What is equal and what differs, with ``more`` for programs."""
     report(*found.notes)
     data = {
         "equal": not found.differences,
         "compared": found.counts,
         "differences": found.differences,
         "notes": found.notes,
+        **more,
     }
     code = ExitCode.RUN_FAILED if found.differences else ExitCode.DONE
-    return Answer(data, [views.classes(found, options)], code=code)
+    return Answer(data, [view], files=files, code=code)
 
 
 @contextmanager

@@ -47,7 +47,7 @@ def classes(check: Compared, file: Path) -> View:
     return _compared(f"Traffic classes and jobs in {file}", check)
 
 
-def _compared(title: str, check: Checked | Compared, facts: Sequence[str] = ()) -> View:
+def _compared(title: str, check: Compared, facts: Sequence[str] = ()) -> View:
     counts = [{"what": what, "count": count} for what, count in check.counts.items()]
     compared = f"{sum(check.counts.values()):,} compared."
     parts = [Table([Column("compared", "what"), Column("number", "count")], counts, sentence=compared)]

@@ -75,14 +75,10 @@ _SHOWN = 3  # errors of OpenSM's log in a message
 _OVERRIDES = ("dfsssp", "lash", "torus-2QoS")  # engines that choose service levels themselves
 
 
-@dataclass(frozen=True)
-class Checked:
+@dataclass(frozen=True, kw_only=True)
+class Checked(Compared):
     """Settings that were read back, and differences from those exported."""
 
-    counts: dict[str, int]
-    """Number of compared values, by kind."""
-    differences: tuple[Difference, ...]
-    notes: tuple[str, ...]
     engine: str
     """The routing engine whose tables OpenSM has set; ``file`` if it has loaded those of the simulator."""
     routes: str
@@ -157,10 +153,10 @@ def check(
         {what: count for part in parts for what, count in part.counts.items()},
         tuple(difference for part in parts for difference in part.differences),
         tuple(notes),
-        wanted,
-        read.text,
-        subnet.seconds,
-        read_s,
+        engine=wanted,
+        routes=read.text,
+        up_s=subnet.seconds,
+        read_s=read_s,
     )
 
 
