@@ -13,7 +13,7 @@ from time import monotonic, sleep
 
 import polars as pl
 
-from fairlane.cluster.agent.backends.linux import Device, LevelClass, Linux
+from fairlane.cluster.agent.backends.linux import LevelClass, Linux
 from fairlane.cluster.agent.jobs import Setting
 from fairlane.core.errors import writing
 from fairlane.core.signals import HANG_S
@@ -60,11 +60,7 @@ def backend_of(file: TestbedFile, levels: Sequence[LevelClass] | None = None) ->
     if levels is None:
         return None
     plan = Plan(file.fabric)
-    devices = [
-        Device(namespace=trunk_device.namespace, device=trunk_device.device, rate=f"{trunk_device.rate} b/s")
-        for trunk_device in plan.trunk_devices
-    ]
-    return Linux(devices=devices, levels=list(levels), addresses=plan.addresses, timeout=f"{HANG_S} s")
+    return Linux(devices=plan.trunk_devices, levels=list(levels), addresses=plan.addresses, timeout=f"{HANG_S} s")
 
 
 class Bench:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address
 from typing import TYPE_CHECKING
 
+from fairlane.cluster.agent.backends.linux import Device
+
 if TYPE_CHECKING:
     from fairlane.lab.testbed.file import FabricTable, Link
 
@@ -42,16 +44,6 @@ _SYSCTLS = (
 
 
 @dataclass(frozen=True)
-class TrunkDevice:
-    """The device of a switch on a trunk."""
-
-    namespace: str
-    device: str
-    rate: int
-    """Bits per second."""
-
-
-@dataclass(frozen=True)
 class Plan:
     """A testbed as namespaces and devices."""
 
@@ -79,10 +71,10 @@ class Plan:
         return {name: first + 257 + at for at, name in enumerate(self.fabric.hosts)}
 
     @property
-    def trunk_devices(self) -> list[TrunkDevice]:
+    def trunk_devices(self) -> list[Device]:
         """The devices of switches on trunks: both ends of each."""
         return [
-            TrunkDevice(self.switch(name), f"trunk{at}", trunk.rate)
+            Device(namespace=self.switch(name), device=f"trunk{at}", rate=f"{trunk.rate} b/s")
             for at, trunk in enumerate(self.fabric.trunks)
             for name in trunk.between
         ]
