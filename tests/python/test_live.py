@@ -21,8 +21,7 @@ from fairlane.core.errors import ResultsError, RunError
 from fairlane.results import live
 from fairlane.results.live import Found, LiveFolder, State, live_folder, read_live, request_stop, stored_name
 from fairlane.sim.runner import live as recorder
-from fairlane.sim.runner.live import Pace
-from fairlane.sim.runner.live_tables import _Times
+from fairlane.sim.runner.live import Pace, _Times
 from live_runs import LONG, SHORT, running
 from waiting import wait_for
 

@@ -14,7 +14,7 @@ from fairlane.lab.timeline.build import timelines
 from fairlane.results.live import Jobs
 from fairlane.results.views import spread_of_iterations
 from fairlane.sim.analysis.analyze import analyze
-from fairlane.sim.runner.live_tables import Snapshot, jobs_so_far
+from fairlane.sim.runner.live import Snapshot, jobs_so_far
 from fairlane.study.running import run as run_study
 from fairlane.study.study import Study
 from report_runs import shown_times

@@ -145,33 +145,22 @@ def drive(
     """
     size = _Size(every or (Slice() if done else None))
     begun = engine.packet_hops
-    while True:
-        if engine.finished:
-            return _complete(engine, watchers, End.FINISHED)
-        if engine.now >= until:
-            return _complete(engine, watchers if last else (), End.TIME)
+    while not (engine.finished or engine.now >= until):
         if stop is not None and stop.is_set():
             return End.STOPPED
-        if budget is not None and engine.packet_hops - begun >= budget:
+        clock, now, hops = time.monotonic(), engine.now, engine.packet_hops
+        if budget is not None and hops - begun >= budget:
             return End.BUDGET
-        _slice(engine, until, size, watchers)
+        engine.run_window_budget(min([until, now + size.window, *(watcher.due for watcher in watchers)]), size.hops)
+        size.ended(engine.packet_hops - hops, engine.now - now, time.monotonic() - clock)
+        for watcher in watchers:
+            if engine.now >= watcher.due:
+                watcher.look(engine)
         if progress is not None:
             progress(engine)
         if done is not None and done(engine):
             return End.DONE
-
-
-def _slice(engine: Engine, until: int, size: _Size, watchers: Sequence[Watcher]) -> None:
-    clock, now, hops = time.monotonic(), engine.now, engine.packet_hops
-    target = min([until, now + size.window, *(watcher.due for watcher in watchers)])
-    engine.run_window_budget(target, size.hops)
-    size.ended(engine.packet_hops - hops, engine.now - now, time.monotonic() - clock)
-    for watcher in watchers:
-        if engine.now >= watcher.due:
+    if last or engine.finished:
+        for watcher in watchers:
             watcher.look(engine)
-
-
-def _complete(engine: Engine, watchers: Sequence[Watcher], end: End) -> End:
-    for watcher in watchers:
-        watcher.look(engine)
-    return end
+    return End.FINISHED if engine.finished else End.TIME

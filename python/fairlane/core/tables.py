@@ -48,11 +48,20 @@ class Work:
     def of(cls, engine: Engine) -> "Work":
         """Read the work that ``engine`` has done so far."""
         ranks = frame(engine.table("ranks"))
-        marks, under_way = frame(engine.table("job_marks")), frame(engine.table("under_way"))
-        failures = frame(engine.table("failures"))
-        by_class = _class_latency(engine)
-        until = _measured_until(engine, ranks)
-        return cls(until, ranks, marks, under_way=under_way, failures=failures, class_latency=by_class)
+        # Where every rank has ended, the engine's time is only how far it looked for events.
+        ended = ranks.height > 0 and bool((ranks["finished"] != 0).all())
+        now = int(ranks.select(pl.col("finished_at").max()).item()) if ended else engine.now
+        latency = frame(engine.table("class_latency")).filter(pl.col("of") == "message")
+        of_class = latency.group_by("class")
+        total = (pl.col("sum_high").cast(pl.Float64) * 2.0**64 + pl.col("sum_low").cast(pl.Float64)).sum()
+        return cls(
+            now,
+            ranks,
+            frame(engine.table("job_marks")),
+            under_way=frame(engine.table("under_way")),
+            failures=frame(engine.table("failures")),
+            class_latency=of_class.agg(isolated=total / pl.col("count").sum()) if latency.height else None,
+        )
 
     @property
     def failed(self) -> set[int]:
@@ -87,18 +96,6 @@ class EngineTables(Work):
             sweeps=frame(engine.table("sweeps")),
             pauses=frame(engine.table("pauses")),
         )
-
-
-def _class_latency(engine: Engine) -> pl.DataFrame | None:
-    raw = frame(engine.table("class_latency")).filter(pl.col("of") == "message")
-    total = (pl.col("sum_high").cast(pl.Float64) * 2.0**64 + pl.col("sum_low").cast(pl.Float64)).sum()
-    return raw.group_by("class").agg(isolated=total / pl.col("count").sum()) if raw.height else None
-
-
-def _measured_until(engine: Engine, ranks: pl.DataFrame) -> int:
-    """The engine's time, unless every rank has ended: then that is only how far the engine looked for events."""
-    ended = ranks.height > 0 and bool((ranks["finished"] != 0).all())
-    return int(ranks.select(pl.col("finished_at").max()).item()) if ended else engine.now
 
 
 def totals(engine: Engine) -> dict[str, int]:

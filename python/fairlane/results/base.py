@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from fairlane.core.display import method
 from fairlane.core.errors import ResultsError
 
 if TYPE_CHECKING:
@@ -112,18 +112,18 @@ class Results:
         Raises ``ScenarioError`` if there is no such figure, or nothing to show in it, and
         ``ResultsError`` for more or fewer axes than panels.
         """
-        return method("Results.plot")(self, figure, ax)
+        return resolve_name("fairlane.views.methods:plot")(self, figure, ax)
 
     def draw(self) -> list[Path]:
         """Draws every figure that there are data for into the folder, and returns their paths.
 
         Raises ``ResultsError`` if there is no folder, or it cannot be written.
         """
-        paths: list[Path] = method("Results.draw")(self)
+        paths: list[Path] = resolve_name("fairlane.views.kinds:draw")([self])
         return paths
 
     def _repr_html_(self) -> str | None:
-        html: str | None = method("Results.html")(self)
+        html: str | None = resolve_name("fairlane.views.methods:html")(self)
         return html
 
     def headline(self) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import polars as pl
 
@@ -166,18 +166,23 @@ class Run(Results):
     TABLES = tuple(ALWAYS)
     ON_DEMAND = tuple(ON_DEMAND)
 
-    @classmethod
-    def of(cls, meta: RunMeta, tables: Mapping[str, Any], **more: Any) -> Self:
-        """A run with these tables."""
-        return cls(meta=meta, **tables, **more)
-
     def save(self, folder: str | Path) -> "Run":
         """Stores the run in a folder, new or empty, and returns it as stored there.
 
-        Raises ``ResultsError`` if the directory is not empty or cannot be written, or the run is that of a simulation
-        under way.
+        The folder appears under its name only when everything is in it. Raises ``ResultsError`` if the directory is not
+        empty or cannot be written, or the run is that of a simulation under way.
         """
-        return save(self, Path(folder))
+        if self.source is not None:
+            texts = {SCENARIO: self.source.scenario, RESOLVED: self.source.resolved}
+        elif self.folder is not None:
+            texts = {name: file_of_run(self.folder, name).read_text("utf-8") for name in (SCENARIO, RESOLVED)}
+        else:
+            message = "of a simulation under way; fairlane.run makes runs that can, and its tables have write_parquet"
+            raise ResultsError(f"the run cannot be saved: it is {message}")
+        folder = new_folder(self.meta.scenario, self.meta.started, Path(folder))
+        texts[META] = self.meta.model_dump_json(indent=2) + "\n"
+        create_sealed(folder, "run", SCHEMA_VERSION, self.tables(), texts)
+        return replace(self, folder=folder)
 
     def _repr_html_(self) -> str:
         shown = ("name", "workload", "ranks", "iterations")
@@ -244,24 +249,6 @@ def is_folder_of(folder: str, scenario: str) -> bool:
     return re.fullmatch(rf"{re.escape(scenario)}-\d{{8}}-\d{{6}}(-\d+)?", folder) is not None
 
 
-def save(run: Run, folder: Path) -> Run:
-    """Stores ``run`` in ``folder``, which appears under its name only when everything is in it.
-
-    Raises ``ResultsError`` if the folder exists and is not empty, or cannot be written; or the run has no source.
-    """
-    if run.source is not None:
-        texts = {SCENARIO: run.source.scenario, RESOLVED: run.source.resolved}
-    elif run.folder is not None:
-        texts = {name: file_of_run(run.folder, name).read_text("utf-8") for name in (SCENARIO, RESOLVED)}
-    else:
-        message = "cannot be saved: it is of a simulation under way; fairlane.run makes runs that can, and its tables"
-        raise ResultsError(f"the run {message} have write_parquet")
-    new_folder(run.meta.scenario, run.meta.started, folder)
-    texts[META] = run.meta.model_dump_json(indent=2) + "\n"
-    create_sealed(folder, "run", SCHEMA_VERSION, run.tables(), texts)
-    return replace(run, folder=folder)
-
-
 def load_run(folder: str | Path) -> Run:
     """Reads a run from its folder.
 
@@ -284,10 +271,10 @@ def load_run(folder: str | Path) -> Run:
     sealed = Sealed.open(folder, "run", SCHEMA_VERSION)
     sealed.path(META)
     there = [name for name in Run.ON_DEMAND if f"{name}.parquet" in sealed]
-    tables = read_tables(sealed, {name: RUN[name] for name in (*Run.TABLES, *there)})
+    tables: dict[str, Any] = read_tables(sealed, {name: RUN[name] for name in (*Run.TABLES, *there)})
     _check_jobs(folder, tables)
     _check_numbers(folder, tables)
-    return Run.of(meta, tables, folder=folder)
+    return Run(meta=meta, **tables, folder=folder)
 
 
 def file_of_run(folder: Path, name: str) -> Path:

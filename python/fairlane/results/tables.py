@@ -1,6 +1,6 @@
 """The tables of a run, from what a simulation has measured and the scenario that it simulates."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, Self
@@ -80,12 +80,9 @@ class Measured:
             **more,
         )
 
-    def items(self) -> Iterator[tuple[str, pl.DataFrame]]:
+    def tables(self) -> dict[str, Any]:
         """Every table that there is, by name."""
-        for name in RUN:
-            table = self.table(name)
-            if table is not None:
-                yield name, table
+        return {name: table for name in RUN if (table := self.table(name)) is not None}
 
     def table(self, name: str) -> pl.DataFrame | None:
         """One table of a run (see ``results.schemas``); None if the scenario does not ask for it."""

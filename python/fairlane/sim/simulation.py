@@ -376,7 +376,7 @@ class Simulation:
             partial=False,
             notes=self._resolved.notes,
         )
-        return Run.of(meta, dict(measured.items()))
+        return Run(meta=meta, **measured.tables())
 
     def table(self, name: str) -> "pl.DataFrame":
         """One table of what was measured so far, as in ``result``.

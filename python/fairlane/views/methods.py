@@ -1,10 +1,8 @@
-"""What results, fabrics and analyses call to draw themselves: ``Results.plot`` and others (``core.display``)."""
+"""Methods of results, fabrics and analyses that draw, which import this when they are called."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairlane.core.display import register
 from fairlane.model.fabric.view import Fabric
 from fairlane.results.base import Results
 from fairlane.sim.analysis.result import Analysis
@@ -15,7 +13,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-@register("Results.plot")
 def plot(results: Results, figure: str | None, axes: "Axes | Sequence[Axes] | None") -> Any:
     """Draw a figure of results with Altair, or with Matplotlib on axes and where there is no view."""
     if axes is None and kinds.has_picture(results, figure):
@@ -25,19 +22,11 @@ def plot(results: Results, figure: str | None, axes: "Axes | Sequence[Axes] | No
     return show(results, figure, axes)
 
 
-@register("Results.draw")
-def draw(results: Results) -> list[Path]:
-    """Draw every figure into the folder of the results."""
-    return kinds.draw([results])
-
-
-@register("Results.html")
 def html(results: Results) -> str | None:
     """Return the view of results in a notebook; None if they have none."""
     return kinds.html_of(results) if kinds.has_picture(results) else None
 
 
-@register("Fabric.plot")
 def plot_fabric(fabric: Fabric, axes: "Axes | Sequence[Axes] | None") -> Any:
     """Draw a fabric with Matplotlib."""
     from fairlane.views.drawing import draw_new
@@ -46,13 +35,6 @@ def plot_fabric(fabric: Fabric, axes: "Axes | Sequence[Axes] | None") -> Any:
     return draw_new(fabric, "fabric", draw, axes)
 
 
-@register("Analysis.plot")
-def plot_analysis(result: Analysis, figure: str) -> Any:
-    """Draw a figure of an analysis with Altair."""
-    return analysis.plot(result, figure)
-
-
-@register("Analysis.html")
 def html_of_analysis(result: Analysis) -> str:
     """Return the view of an analysis in a notebook."""
     return notebook(analysis.view(result))

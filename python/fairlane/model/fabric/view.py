@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import gcd
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 import numpy
 from numpy.typing import NDArray
 
 from fairlane.core import bridge
-from fairlane.core.display import method
 from fairlane.core.units import BANDWIDTH, DURATION
 from fairlane.core.wording import html_table
 from fairlane.inputs.hosts import shortened
@@ -321,7 +321,7 @@ class Fabric(Graph):
 
         ``ax`` are axes to draw on, as many; without them there is a new figure, which notebooks show.
         """
-        return method("Fabric.plot")(self, ax)
+        return resolve_name("fairlane.views.methods:plot_fabric")(self, ax)
 
     def __repr__(self) -> str:
         return f"<Fabric of {self._headline()}>"

@@ -169,12 +169,6 @@ def _span(scenario: "ScenarioTables", job: "ResolvedJob") -> float:
     return max(0.0, float(end - job.start))
 
 
-def _rails_in_use(job: "ResolvedJob", path: MeanPath) -> float:
-    """Adapters over which a rank sends one message; how far several overlap on other rails is not known."""
-    striped = job.table.rails is not None and job.table.rails.policy == "stripe"
-    return max(1.0, path.adapters / job.ranks_per_host) if striped else 1.0
-
-
 def _communication(
     scenario: "ScenarioTables", job: "ResolvedJob", traffic: Traffic, mean: float, path: MeanPath
 ) -> float:
@@ -185,7 +179,10 @@ def _communication(
     trips = 3 if mpi.asks(mean) else 1
     delays = mpi.adapter_delay(mean) + (trips - 1) * mpi.adapter_delay(mpi.control_bytes)
     latency = traffic.rounds * (trips * path.latency + delays)
-    return overhead + _wire(scenario, moved, path) / _rails_in_use(job, path) + latency
+    # Adapters over which a rank sends one message; how far several overlap on other rails is not known.
+    striped = job.table.rails is not None and job.table.rails.policy == "stripe"
+    rails = max(1.0, path.adapters / job.ranks_per_host) if striped else 1.0
+    return overhead + _wire(scenario, moved, path) / rails + latency
 
 
 def _sending(mpi: "Mpi", traffic: Traffic) -> float:

@@ -211,8 +211,19 @@ class Counted:
     """Traffic of some ranks in one iteration, each with the number of ranks that it represents."""
 
 
+_KNOWN: dict[tuple[object, ...], Counted] = {}
+"""What ``counted`` has returned in this process: the runs of a study have few workloads, and each is counted once."""
+
+
 def counted(workload: Workload, ranks: int, iterations: int | None) -> Counted:
     """The program of a job of so many ranks and iterations."""
+    key = (type(workload), repr(workload), ranks, iterations)
+    if key not in _KNOWN:
+        _KNOWN[key] = _counted(workload, ranks, iterations)
+    return _KNOWN[key]
+
+
+def _counted(workload: Workload, ranks: int, iterations: int | None) -> Counted:
     offered = workload.offered()
     if offered is not None:  # generated while it is simulated: there is no script
         return Counted(float(ranks), ((float(ranks), Traffic({offered[1]: 1.0}, 1.0, 0.0, 1.0)),))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pkgutil import resolve_name
 from typing import Any
 
 import polars as pl
 
-from fairlane.core.display import method
 from fairlane.results.run import Run
 from fairlane.sim.analysis.links import FlitsAgainstWaits
 from fairlane.sim.analysis.record import Record, Span, View
@@ -66,10 +66,10 @@ class Analysis:
 
         Raises ``ScenarioError`` if there is no such figure, or nothing to show in it.
         """
-        return method("Analysis.plot")(self, figure)
+        return resolve_name("fairlane.views.analysis:plot")(self, figure)
 
     def _repr_html_(self) -> str:
-        html: str = method("Analysis.html")(self)
+        html: str = resolve_name("fairlane.views.methods:html_of_analysis")(self)
         return html
 
     @property

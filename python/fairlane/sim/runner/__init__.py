@@ -100,7 +100,7 @@ def run(
             threads=experiment.shards,  # each shard has a thread of its own
             shards=experiment.shards,
         )
-        found = Run.of(meta, dict(measured.items()), source=Source(scenario.text, json.dumps(resolved.spec)))
+        found = Run(meta=meta, **measured.tables(), source=Source(scenario.text, json.dumps(resolved.spec)))
         if folder is not None:
             found = found.save(folder)
     written = time.monotonic()
