@@ -9,7 +9,9 @@ property with ``x-parameters-of-file`` names a JSON file that holds others, rela
 import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar, Self
+
+from pydantic import ConfigDict, PrivateAttr, model_validator
 
 from fairlane.core import bridge
 from fairlane.core.errors import Problem
@@ -17,6 +19,7 @@ from fairlane.core.units import BANDWIDTH, DURATION, SIZE, Kind
 from fairlane.inputs.document import current_document
 from fairlane.inputs.files import NestingError, parse_json
 from fairlane.inputs.problems import Problems, unknown
+from fairlane.inputs.table import TableModel
 
 NODES = "nodes"
 """A key of files with parameters that is none: identifiers, GUIDs and LIDs of a fabric, which no simulation needs."""
@@ -236,3 +239,30 @@ def editor_schema(schema: Any, root: Schema) -> Any:
         if key in result:
             result[key] = [editor_schema(value, root) for value in result[key]]
     return result
+
+
+class Parameterised(TableModel):
+    """A table that names something of the simulator, such as a topology, and holds its parameters next to the name."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, use_attribute_docstrings=True)
+    of_table: ClassVar[str]
+    """The simulator's table that has it: ``topology``."""
+    name_key: ClassVar[str] = "name"
+    """The key of its name."""
+    _resolved: dict[str, Any] = PrivateAttr(default_factory=dict)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters in base units, as the simulator takes them."""
+        return self._resolved
+
+    @model_validator(mode="after")
+    def _known(self) -> Self:
+        entry = named(self.of_table, getattr(self, self.name_key), self.name_key)
+        self._resolved = resolve_parameters(entry, self.model_extra or {}, type(self).model_fields)
+        return self
+
+
+def table_of_name(given: Any) -> Any:
+    """A name alone is a table with that name and no parameters."""
+    return {"name": given} if isinstance(given, str) else given

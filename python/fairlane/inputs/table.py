@@ -2,13 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from fairlane.core.errors import ScenarioError
 from fairlane.inputs.document import Document, current_document, override
-from fairlane.inputs.parameters import named, resolve_parameters
 from fairlane.inputs.problems import located, unfold
 
 
@@ -48,30 +47,3 @@ class Table(TableModel):
     """A table: unknown keys and numbers that are not finite are errors, and it does not change."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
-
-
-class Parameterised(TableModel):
-    """A table that names something of the simulator, such as a topology, and holds its parameters next to the name."""
-
-    model_config = ConfigDict(extra="allow", frozen=True, use_attribute_docstrings=True)
-    of_table: ClassVar[str]
-    """The simulator's table that has it: ``topology``."""
-    name_key: ClassVar[str] = "name"
-    """The key of its name."""
-    _resolved: dict[str, Any] = PrivateAttr(default_factory=dict)
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The parameters in base units, as the simulator takes them."""
-        return self._resolved
-
-    @model_validator(mode="after")
-    def _known(self) -> Self:
-        entry = named(self.of_table, getattr(self, self.name_key), self.name_key)
-        self._resolved = resolve_parameters(entry, self.model_extra or {}, type(self).model_fields)
-        return self
-
-
-def table_of_name(given: Any) -> Any:
-    """A name alone is a table with that name and no parameters."""
-    return {"name": given} if isinstance(given, str) else given

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from fairlane.core.wording import bit_rate, plural, some
 from fairlane.inputs.hosts import shortened
+from fairlane.model.fabric.graph import Graph
 
 STALLED = 0.05
 """A port stalls if it does for this share of the time."""
@@ -127,15 +128,13 @@ def usual_bandwidth(links: Mapping[str, NDArray[Any]], bandwidth: str = "bandwid
     return numpy.array([usual[key] for key in keys])
 
 
-def are_equal(kinds: Mapping[str, NDArray[Any]]) -> bool:
-    """Whether links between switches are as fast as their peers; ``kinds`` are those of all links."""
-    rates = zip(*(kinds[name].tolist() for name in (*PEERS, "bandwidth")), strict=True)
-    of_switches = {(tuple(peers), rate) for *peers, rate in rates if min(peers[2:]) > 0}
-    return len(of_switches) == len({peers for peers, _ in of_switches})
-
-
-def slow_links(links: Mapping[str, NDArray[Any]]) -> Iterator[str]:
+def slow_links(fabric: Graph) -> Iterator[str]:
     """A sentence for each role of links between switches of which some are slower than most of their peers."""
+    kinds = zip(*(fabric.link_kinds[name].tolist() for name in (*PEERS, "bandwidth")), strict=True)
+    of_switches = {(tuple(peers), rate) for *peers, rate in kinds if min(peers[2:]) > 0}
+    if len(of_switches) == len({peers for peers, _ in of_switches}):
+        return
+    links = fabric.links
     usual = usual_bandwidth(links)
     switches = (links["from_level"] > 0) & (links["to_level"] > 0) & (links["from_host"] < 0) & (links["to_host"] < 0)
     slow = numpy.flatnonzero(switches & (links["bandwidth"] < usual))

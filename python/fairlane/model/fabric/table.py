@@ -6,9 +6,9 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from fairlane.core.errors import Problem
 from fairlane.core.units import Bandwidth, Duration, Written
-from fairlane.inputs.parameters import named
+from fairlane.inputs.parameters import Parameterised, named, table_of_name
 from fairlane.inputs.problems import Problems
-from fairlane.inputs.table import Parameterised, Table, table_of_name
+from fairlane.inputs.table import Table
 
 MAX_RAILS = 8  # maximum number of adapters of a host
 

@@ -18,7 +18,7 @@ from fairlane.core.units import Written
 from fairlane.core.wording import plural
 from fairlane.inputs.registry import Named, Registry
 
-__all__ = ["MAPPINGS", "Blocked", "HopBytes", "Linear", "Mapping", "MappingField", "Slots", "hop_bytes", "mapped"]
+__all__ = ["MAPPINGS", "Blocked", "HopBytes", "Linear", "Mapping", "MappingField", "Slots", "hop_bytes"]
 
 Floats = NDArray[numpy.float64]
 Side = Annotated[int, Field(ge=1)]
@@ -148,8 +148,3 @@ MAPPINGS: Registry[type[Mapping]] = Registry(
 
 MappingField = Annotated[Written[Mapping], BeforeValidator(MAPPINGS.read), PlainSerializer(MAPPINGS.written)]
 """A model's field that takes a mapping's name, a table with its name and parameters, or a mapping."""
-
-
-def mapped(mapping: Mapping, slots: Slots) -> list[int]:
-    """The host of each rank."""
-    return [slots.hosts[place] for place in mapping.places(slots)]

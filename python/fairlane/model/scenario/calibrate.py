@@ -48,28 +48,15 @@ def calibrate(workload: Workload, script: Callable[[], JobScript], alone: "Resol
     Raises ``CancelledError`` soon after ``stop`` is set, ``CalibrationError`` if the share cannot be reached.
     """
     file = _cache_file(workload, script(), alone)
-    known = _stored(file)
-    if known is not None:
-        return known
-    compute = _search(workload, script, alone, stop)
-    _store(file, compute)
-    return compute
-
-
-def _stored(file: Path) -> int | None:
-    """Return the stored compute time; None if there is none, or if it is not what ``_store`` has written there."""
     with suppress(ScenarioError):
         data, damage = load_sealed(file)
         if damage is None and data.get("key") == file.name:
             return int(data["compute"])
-    return None
-
-
-def _store(file: Path, compute: int) -> None:
-    """Stores a compute time with a checksum. If that fails, as on a full disk, it is computed again next time."""
-    with suppress(OSError, ScenarioError):
+    compute = _search(workload, script, alone, stop)
+    with suppress(OSError, ScenarioError):  # if it cannot be stored, as on a full disk, it is computed again next time
         file.parent.mkdir(parents=True, exist_ok=True)
         save_sealed({"key": file.name, "compute": compute}, file)
+    return compute
 
 
 def _search(workload: Workload, script: Callable[[], JobScript], alone: "Resolved", stop: Event) -> int:

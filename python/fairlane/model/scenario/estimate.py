@@ -128,7 +128,10 @@ class _Table:
         if job.table.workload is not None:
             stop = job.table.stop if isinstance(job.table.stop, int) else None
             self._program = counted(job.table.workload, job.ranks, stop)
-            _check_messages(job, self._program)
+            largest = max((size for _, traffic in self._program.ranks for size in traffic.messages), default=0)
+            if largest > MOST_BYTES:
+                allowed = f"at most {bytes_text(MOST_BYTES)}"
+                raise Problems(Problem(f"{job.key}.workload", f"a message of {bytes_text(largest)}", allowed=allowed))
 
     def add(self, job: "ResolvedJob") -> Counted | None:
         """Adds a job; returns its program, unless it is a trace."""
@@ -150,13 +153,6 @@ class _Table:
         if self.waiting > at_once:
             amount = f"up to {self.waiting:,.0f} waiting messages: senders are faster than receivers"
             yield Part(f"{self.key}.workload", amount, self.waiting * MESSAGE)
-
-
-def _check_messages(job: "ResolvedJob", program: Counted) -> None:
-    largest = max((size for _, traffic in program.ranks for size in traffic.messages), default=0)
-    if largest > MOST_BYTES:
-        message = f"a message of {bytes_text(largest)}"
-        raise Problems(Problem(f"{job.key}.workload", message, allowed=f"at most {bytes_text(MOST_BYTES)}"))
 
 
 def packet_hop_time(links: int, architecture: str) -> float:

@@ -12,9 +12,9 @@ from fairlane.core.errors import Problem
 from fairlane.core.seeds import LARGEST_SEED
 from fairlane.core.units import DURATION, SIZE, Bandwidth, Duration, Power, Size, Written
 from fairlane.inputs.hosts import HostsField, read_hosts
-from fairlane.inputs.parameters import collectives
+from fairlane.inputs.parameters import Parameterised, collectives, table_of_name
 from fairlane.inputs.problems import Problems, under, unknown, validated
-from fairlane.inputs.table import Parameterised, Table, TableModel, table_of_name
+from fairlane.inputs.table import Table, TableModel
 from fairlane.model.placement import LIST, PLACEMENTS, PlacementPolicy
 from fairlane.model.placement.mapping import Linear, MappingField
 from fairlane.model.qos import STRATEGIES as QOS_STRATEGIES

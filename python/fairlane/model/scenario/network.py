@@ -6,8 +6,9 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from fairlane.core.errors import Problem
 from fairlane.core.units import SIZE, Duration, Size, Written
+from fairlane.inputs.parameters import Parameterised, table_of_name
 from fairlane.inputs.problems import Problems
-from fairlane.inputs.table import Parameterised, Table, table_of_name
+from fairlane.inputs.table import Table
 
 
 class Switch(Parameterised):

@@ -6,8 +6,9 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from fairlane.core.errors import Problem
 from fairlane.core.units import DURATION, Duration, Size, Written
+from fairlane.inputs.parameters import Parameterised
 from fairlane.inputs.problems import Problems
-from fairlane.inputs.table import Parameterised, Table
+from fairlane.inputs.table import Table
 
 
 class Record(Table):

@@ -20,7 +20,7 @@ from fairlane.inputs.registry import blamed
 from fairlane.model.fabric.view import Fabric
 from fairlane.model.pattern import judge, observe, program_of
 from fairlane.model.placement import LIST, Communication, PlacementPolicy, Request, fill, hosts_needed
-from fairlane.model.placement.mapping import Linear, Slots, mapped
+from fairlane.model.placement.mapping import Linear, Slots
 from fairlane.model.scenario.checks import listed_twice
 from fairlane.model.scenario.models import Stay
 from fairlane.model.scenario.rails import RailPolicy
@@ -245,7 +245,7 @@ def _mapped(
     def traffic() -> NDArray[numpy.float64]:
         return _traffic(scenario, job).total.astype(numpy.float64)
 
-    return tuple(mapped(job.placement.mapping, Slots(places, distances, traffic)))
+    return tuple(places[place] for place in job.placement.mapping.places(Slots(places, distances, traffic)))
 
 
 def rails_of(scenario: "ScenarioTables", job: "ResolvedJob", fabric: "Fabric") -> dict[str, Any] | None:

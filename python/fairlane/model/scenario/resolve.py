@@ -16,7 +16,7 @@ from fairlane.core.units import CLOCK_END
 from fairlane.core.wording import plural
 from fairlane.inputs.problems import Problems, under, validated
 from fairlane.inputs.registry import blamed
-from fairlane.model.fabric.congestion import are_equal, mixed_speeds, slow_links
+from fairlane.model.fabric.congestion import mixed_speeds, slow_links
 from fairlane.model.fabric.view import Fabric
 from fairlane.model.power import Pace, job_power
 from fairlane.model.qos import Expansion, JobShare
@@ -123,8 +123,7 @@ def _notes(jobs: list[ResolvedJob], fabric: Fabric) -> Iterator[str]:
         bandwidths = fabric.bandwidths_of_hosts(only)
         if numpy.ptp(bandwidths[hosts]) and (mixed := mixed_speeds(job.name, job.hosts, bandwidths, fabric.host_names)):
             yield mixed
-    if not are_equal(fabric.link_kinds):
-        yield from slow_links(fabric.links)
+    yield from slow_links(fabric)
 
 
 def _of_job(problem: Problem, jobs: list[ResolvedJob]) -> Problem:

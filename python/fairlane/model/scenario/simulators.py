@@ -12,9 +12,9 @@ from typing import Any
 from pydantic import BaseModel
 
 from fairlane.core.errors import Problem
+from fairlane.inputs.parameters import table_of_name
 from fairlane.inputs.problems import Problems, under
 from fairlane.inputs.registry import Registry, blamed
-from fairlane.inputs.table import table_of_name
 
 __all__ = ["MODELS", "Applied", "Model", "Rules", "rules_of", "with_model"]
 
