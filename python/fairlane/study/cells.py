@@ -64,7 +64,7 @@ class Cell:
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """The same for points with the same simulations."""
+        """Digests of its simulations: equal for points with the same ones."""
         return (self.worked_out,) if self.worked_out else tuple(run.task.digest for run in self.runs)
 
     def seconds_of(self, task: Task) -> float | None:

@@ -133,7 +133,7 @@ def dataset(work: pl.DataFrame, placements: Sequence[str]) -> pl.DataFrame:
 
 
 def effects(data: pl.DataFrame) -> pl.DataFrame:
-    """A row for each job and term, those that explain most first, and at last the residual.
+    """Analyse the variance: a row for each job and term, those that explain most first, and last the residual.
 
     ``degrees`` are degrees of freedom; a term of which the design says nothing that others do not say has none.
     ``factor`` is the time at its worst level over that at its best one, ``share`` its part of the total sum of squares,
@@ -166,7 +166,7 @@ def _of_job(data: pl.DataFrame) -> Iterator[dict[str, Any]]:
 
 
 def _fitted(terms: Mapping[str, Floats], y: Floats) -> tuple[dict[str, Floats], float, int]:
-    """What each term adds to each row, the residual sum of squares, and how many columns are independent."""
+    """Fit terms together: the contribution of each to each row, the residual sum of squares, and the rank."""
     matrix = numpy.column_stack([numpy.ones(len(y)), *terms.values()])
     weights, _, rank, _ = numpy.linalg.lstsq(matrix, y, rcond=None)
     parts, at = {}, 1
@@ -177,7 +177,7 @@ def _fitted(terms: Mapping[str, Floats], y: Floats) -> tuple[dict[str, Floats], 
 
 
 def _terms(data: pl.DataFrame, factors: Sequence[str]) -> Iterator[tuple[str, Floats]]:
-    """Columns of every factor, and their products for every pair."""
+    """Yield the coded columns of every factor, and their products for every pair."""
     coded = {name: _coded(data[name]) for name in factors}
     yield from coded.items()
     for first, second in itertools.combinations(factors, 2):
@@ -186,7 +186,7 @@ def _terms(data: pl.DataFrame, factors: Sequence[str]) -> Iterator[tuple[str, Fl
 
 
 def _coded(column: pl.Series) -> Floats:
-    """A column for each level but the last, for which all are -1."""
+    """Code levels to sum to zero: a column for each level but the last, for which all are -1."""
     levels = column.unique(maintain_order=True).to_list()
     numbers = numpy.array([levels.index(value) for value in column.to_list()])
     codes = numpy.vstack([numpy.eye(len(levels) - 1), -numpy.ones(len(levels) - 1)])
@@ -204,7 +204,7 @@ def _chance(squares: float, degrees: int, residual: float, free: int) -> float |
 
 
 def placement_name(table: Mapping[str, object]) -> str:
-    """What a placement of a study is called."""
+    """The name of a placement in the data set."""
     words = [str(table.get("name", "")), *([f"seed {table['seed']}"] if "seed" in table else [])]
     return " ".join(words).strip() or "as in the scenario"
 

@@ -76,7 +76,7 @@ class MeasuredPlan(Plan):
 
 
 def plan_of(study: Study, trusted: Iterable[Path] = (), *, judge: bool = True) -> Plan:
-    """What there is to compute, whether the study compares or measures; see ``plan`` and ``MeasuredPlan``."""
+    """The plan of a study that compares (``plan``) or measures (``MeasuredPlan``)."""
     return plan(study) if study.table.measure is None else MeasuredPlan(study, trusted, judge=judge)
 
 

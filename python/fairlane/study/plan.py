@@ -1,4 +1,4 @@
-"""What a study has to compute: tasks, and the tables that come of their answers.
+"""Plan of a study: its tasks, and the tables of their answers.
 
 Of a study that compares there is a cell for each point, and cells share tasks. A cell is everything about one point,
 placement and seed: the default run, each job isolated, and a run per treatment, all with the same programs on the same
@@ -34,11 +34,11 @@ T = TypeVar("T")
 
 FIXED = ("name", "seed", "duration")
 FIXED_OF_JOBS = ("name", "count", "ranks", "workload", "trace", "start", "stop", "stream")
-"""What treated and default runs must have in common to be comparable."""
+"""Keys that are equal in treated and default runs, else nothing can be compared."""
 
 
 class Plan(ABC):
-    """What there is to compute, and the tables that come of it."""
+    """Tasks, and the tables of their answers."""
 
     cells: Sequence[Cell] = ()
     """The points with their runs."""
@@ -46,7 +46,7 @@ class Plan(ABC):
     """Files of functions of the study's own that its tasks call."""
 
     def calibrations(self) -> Iterable[Computable]:
-        """Tasks whose answers the others need."""
+        """Tasks whose answers the other tasks need."""
         return ()
 
     def calibrate(self, _executor: Executor, /) -> None:
@@ -63,7 +63,7 @@ class Plan(ABC):
 
     @abstractmethod
     def tables(self, executor: Executor) -> dict[str, pl.DataFrame]:
-        """Their results."""
+        """Make the tables, by name, of the answers."""
 
     def described(self) -> list[dict[str, Any]]:
         """For each point its scenario, and the answers that are its runs."""
@@ -110,7 +110,7 @@ class ComparedPlan(Plan):
     study: Study
     cells: list[Cell]
     allocation: Allocation | None = None
-    """Which conditions get further replicates, where that is asked for."""
+    """Further replicates of conditions; None without a precision."""
 
     @override
     def calibrations(self) -> Iterable[Task]:
@@ -183,7 +183,7 @@ def _try_out(study: Study, cell: Cell) -> None:
 
 
 def judged(study: Study, judge: Callable[[Point], T], replicates: Mapping[str, int] | None = None) -> list[T]:
-    """What comes of every point of a study, with as many ``replicates`` of each condition.
+    """Apply ``judge`` to every point of a study, with as many ``replicates`` of each condition.
 
     Raises ``ScenarioError`` with all that is wrong, each once.
     """
@@ -250,7 +250,7 @@ def decided_of(scenario: Scenario) -> Resolved:
 
 
 def _incomparable(name: str, default: Task, treated: Task) -> Iterator[Problem]:
-    """What a treatment may not change."""
+    """Yield changes by a treatment after which nothing can be compared."""
     where = f"treatments.{name}.set"
     for key in FIXED:
         if default.scenario[key] != treated.scenario[key]:

@@ -40,7 +40,7 @@ class PlacementSeeds(Table):
     """Placements by the scenario's placement policy that differ in their seeds."""
 
     count: int = Field(strict=True, ge=1, le=MOST_PLACEMENTS)
-    """How many."""
+    """Number of placements."""
     first: Seed = 1
     """The seed of the first; those of the others follow one by one."""
 
@@ -78,7 +78,7 @@ class SeedsByPlacement(Table):
     """Seeds of the scenario that no two placements share: what one placement shows is independent of the others."""
 
     per_placement: int = Field(ge=1, le=MOST_SEEDS)
-    """How many seeds each placement has."""
+    """Number of seeds of each placement."""
     first: Seed = 1
     """The first seed of the first placement; the others follow one by one."""
 

@@ -68,7 +68,7 @@ def _like_default(runs: pl.DataFrame) -> list[str]:
 
 
 def _points(table: pl.DataFrame, conditions: Sequence[str], once: bool) -> Iterator[str]:
-    """How many points repeat another one of their condition, and in which runs."""
+    """Yield sentences on points that repeat another of their condition, by treatment."""
     treatments = table["treatment"].unique(maintain_order=True).to_list()
     by_count: dict[tuple[int, int, tuple[str, ...]], list[str]] = {}
     for treatment in treatments:
@@ -82,7 +82,7 @@ def _points(table: pl.DataFrame, conditions: Sequence[str], once: bool) -> Itera
 
 
 def _constant(table: pl.DataFrame, conditions: Sequence[str]) -> tuple[str, ...]:
-    """Which of placements and seeds change nothing in any condition."""
+    """Names of those among placements and seeds that change nothing in any condition."""
     varied = [name for name in ("placement", "seed") if table[name].n_unique() > 1]
     if table.group_by(*conditions, "baseline").agg(pl.col("same_as").n_unique())["same_as"].max() == 1:
         return tuple(f"{name}s" for name in varied)
@@ -108,7 +108,7 @@ def _changes_nothing(runs: pl.DataFrame, name: str, others: Sequence[str]) -> bo
 EFFECTS = ("w", "improvement")
 """Effects in ``work``: their means are over the rows that have one."""
 PACE = ("seconds_per_iteration", "iterations_per_second")
-"""How fast jobs are, in ``work``: there is a mean only where every row has a value."""
+"""Times and rates in ``work``: there is a mean only where every row has a value."""
 
 
 def distinct(work: pl.DataFrame) -> pl.DataFrame:
@@ -176,7 +176,7 @@ GROWTH = 0.5
 
 @dataclass
 class Allocation:
-    """How many replicates each condition has, and how certain its effects are."""
+    """Number of replicates of each condition, and the precision of its effects."""
 
     asked: Repeat
     counts: dict[str, int] = field(default_factory=dict)
@@ -221,7 +221,7 @@ class Allocation:
         return max(known) if known and len(known) == len(halves) else None
 
     def words(self) -> str:
-        """What was found: how precise the effects are, and how many replicates the others would need."""
+        """Format the precision of the effects, and the replicates that the others would need."""
         total, wanted = plural(sum(self.counts.values()), "replicate"), f"±{fine_percent(self.asked.precision)}"
         wide = self._wide()
         if not wide:

@@ -34,7 +34,7 @@ from fairlane.study.tasks.store import Store
 
 @dataclass(frozen=True)
 class Cost:
-    """What there is to compute. Calibrations, by which compute times are found, count as simulations."""
+    """Cost of a study. Calibrations of compute times count as simulations."""
 
     points: int
     runs: int
@@ -48,10 +48,10 @@ class Cost:
     identical: Sequence[Sequence[int]] = field(default_factory=tuple)
     """Groups of points whose runs are all the same."""
     labels: Sequence[str] = ()
-    """What each point is."""
+    """Conditions of each point as text."""
 
     def lines(self) -> Iterator[str]:
-        """As text."""
+        """Format as text, a line each."""
         shared = self.runs - self.simulations
         same = f" ({plural(shared, 'run')} the same as another)" if shared else ""
         before = f", after {plural(self.calibrations, 'calibration')} of compute times" if self.calibrations else ""
@@ -199,7 +199,7 @@ def run(
 
 
 def _without_effect(cells: Sequence[Mapping[str, Any]]) -> Sequence[str]:
-    """What a scenario asks for and only ``fairlane run`` does: to end early, and leave-one-out runs."""
+    """Keys of the scenario that only ``fairlane run`` heeds: an early end, and leave-one-out runs."""
     found = []
     longest = {until["at_most"] for cell in cells if (until := cell["scenario"].get("until"))}
     if longest:
@@ -223,7 +223,7 @@ def _chosen(placements: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _placements(study: Study, found: Mapping[str, pl.DataFrame]) -> Sequence[Mapping[str, Any]]:
-    """What the numbers of placements stand for: the study's, or seeds of replicates."""
+    """Placements by number: those of the study, or seeds of replicates."""
     if study.table.repeat is None:
         return study.table.placements or [{}]
     largest = found["runs"]["placement"].max()

@@ -63,7 +63,7 @@ class Study:
 
     @property
     def folder(self) -> str:
-        """What relative paths in its scenario are relative to."""
+        """Folder to which paths in its scenario are relative."""
         return str(self._base.folder.resolve())
 
     @property
@@ -193,7 +193,7 @@ class Study:
             return found.with_background() if background else found
 
     def written(self, point: Point, treatment: str | None = None) -> Document:
-        """The same as it would be written in a file, before it is checked."""
+        """A point's scenario as a document that is not checked yet. Raises ``ScenarioError``."""
         found = list(point.changes)
         if treatment is not None:
             found += changes(self.treatments[treatment].set, ("treatments", treatment, "set"))

@@ -58,7 +58,7 @@ class Design(Table):
     """The study as a designed experiment: it also yields a data set and the effects of the factors."""
 
     runs: int | None = Field(default=None, ge=2)
-    """How many of the combinations are run, spread evenly over all; without it every one is."""
+    """Number of combinations that are run, spread evenly over all; by default every one is."""
     seed: int = Field(default=1, ge=0, le=LARGEST_SEED)
     """Seed of the sample."""
 
@@ -71,7 +71,7 @@ def _scenario(given: Any) -> Any:
 
 
 class Measure(Table):
-    """What is measured in every run: tables defined by SQL, or those that a function returns."""
+    """Tables that are measured in every run, by SQL or by a function."""
 
     until: str | None = None
     """The job with which a run ends, also as ``{factor}``; by default it lasts for the scenario's duration."""
@@ -120,7 +120,7 @@ class StudyTable(Table):
     rules: list[Rule] = Field(default_factory=list)
     """Changes for some combinations of levels, and combinations that are excluded."""
     measure: Measure | None = None
-    """What is measured at every point, in a study whose points are single runs without comparison."""
+    """Tables measured at every point, in a study whose points are single runs without comparison."""
     treatments: Annotated[
         dict[str, SerializeAsAny[Annotated[Treatment, BeforeValidator(read_treatment)]]], Field(default_factory=dict)
     ]

@@ -77,7 +77,7 @@ def digest_of_answer(answer: Answer) -> str | None:
 
 @dataclass(frozen=True)
 class _SameRuns:
-    """Which points of a condition have the same results, bit for bit: they are one replicate."""
+    """Points of a condition with the same results, bit for bit, which are one replicate."""
 
     cell: Cell
     number: int
@@ -120,7 +120,7 @@ def with_points(table: pl.DataFrame, points: pl.DataFrame) -> pl.DataFrame:
 
 
 def points_table(points: Sequence[Point]) -> pl.DataFrame:
-    """Which point it is. Values of parameters that are not all numbers or texts are written as JSON."""
+    """The conditions of each point. Values of parameters that are neither all numbers nor all texts are JSON."""
     columns = {"point": pl.Series(range(len(points)), dtype=pl.UInt32)}
     columns["case"] = pl.Series([point.case for point in points], dtype=pl.String)
     for key in points[0].parameters if points else ():
@@ -146,7 +146,7 @@ def _failures(executor: Executor, treatment: str, job: str | None, task: Task) -
 
 
 def _work(cell: Cell, executor: Executor) -> Iterator[Row]:
-    """What each job did in the default and the treated runs that did not fail."""
+    """Yield the rows of ``work``: each job in the default and the treated runs that did not fail."""
     for default in cell.of(DEFAULT):
         before = executor.answer(default.task)
         co_runs = [run for run in cell.runs if run.baseline == default.baseline and run.treatment != ISOLATED]

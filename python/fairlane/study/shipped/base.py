@@ -102,7 +102,7 @@ class Measurement:
 
     @property
     def digest(self) -> str:
-        """The same for measurements of a study with the same answer."""
+        """Identifier of the answer within the study."""
         return digest_of([self.condition, self.seed])
 
     @property
@@ -122,7 +122,7 @@ class ShippedResults(Results):
     meta: Mapping[str, Any]
     """Provenance: version, scenario, seeds, whether the study was interrupted."""
     folder: Path | None = None
-    """Where they are stored."""
+    """Folder; None while they are only in memory."""
 
     KIND: ClassVar[Kind]
     """The kind of the folder, and the name of the JSON file with the provenance."""

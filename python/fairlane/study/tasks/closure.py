@@ -42,12 +42,12 @@ class Code:
 
         Imports in ``without``, each the importing module and the imported one, are not followed.
         """
-        found, seen = dict[Path, None](), set[str]()
+        paths, seen = dict[Path, None](), set[str]()
         todo: list[str] = []
         for entry in entries:
             module = _Module(entry, "", self.home) if isinstance(entry, Path) else None
             if module is not None:
-                found |= dict.fromkeys([module.file, *module.beside()])
+                paths |= dict.fromkeys([module.file, *module.beside()])
             todo += [str(entry)] if module is None else self._imported(module)
         while todo:
             name = todo.pop()
@@ -55,11 +55,11 @@ class Code:
             if name in seen or module is None or f"{name}.".startswith(f"{DRAWING}."):
                 continue
             seen.add(name)
-            found |= dict.fromkeys([module.file, *module.data])
+            paths |= dict.fromkeys([module.file, *module.data])
             todo += [name.rpartition(".")[0], *(it for it in self._imported(module) if (name, it) not in without)]
         if PACKAGE in seen:
-            found |= dict.fromkeys(files(self.home))
-        return sorted(found)
+            paths |= dict.fromkeys(files(self.home))
+        return sorted(paths)
 
     def _module(self, name: str) -> "_Module | None":
         if name not in self._modules:
@@ -71,11 +71,11 @@ class Code:
 
     def _imported(self, module: "_Module") -> list[str]:
         """Names of modules that a module imports; some are of no module."""
-        found = list[str]()
+        names = list[str]()
         for base, name in module.imports:
             of = self._module(base)
-            found += [base, f"{base}.{name}", *([of.lazy[name]] if of and name in of.lazy else [])]
-        return found + module.named
+            names += [base, f"{base}.{name}", *([of.lazy[name]] if of and name in of.lazy else [])]
+        return names + module.named
 
 
 class _Module:
@@ -87,7 +87,7 @@ class _Module:
 
     @property
     def imports(self) -> Sequence[tuple[str, str]]:
-        """What is imported: the module, and the name in it."""
+        """Yield imported modules, with the name imported from each."""
         package = self.name if self.file.name == "__init__.py" else self.name.rpartition(".")[0]
         return _imports(self._text, package, of_package=self.name == PACKAGE)
 
@@ -113,27 +113,27 @@ class _Module:
         """Python files in its folder that it imports, other files there that it names, and folders next to it."""
         modules = (self.file.with_name(f"{base.partition('.')[0]}.py") for base, _ in self.imports if base)
         texts = [text for text in re.findall(r"[\"']([\w.-]+)[\"']", self._text) if text.strip(".")]
-        found = [file for file in (*modules, *map(self.file.with_name, texts)) if file.suffix and file.is_file()]
+        paths = [file for file in (*modules, *map(self.file.with_name, texts)) if file.suffix and file.is_file()]
         if "__file__" in self._text:
             folders = {self.file.parent.with_name(text) for text in texts}
-            found += [file for folder in sorted(folders) if folder.is_dir() for file in _data_below(folder)]
-        return found
+            paths += [file for folder in sorted(folders) if folder.is_dir() for file in _data_below(folder)]
+        return paths
 
 
 @cache
 def _imports(text: str, package: str, *, of_package: bool) -> Sequence[tuple[str, str]]:
-    """What a text in this package imports; ``of_package``: it is that of fairlane itself."""
-    found = list[tuple[str, str]]()
+    """Yield the imports of a text in this package; ``of_package``: it is fairlane itself."""
+    imports = list[tuple[str, str]]()
     for statement in _statements(ast.parse(text).body):
         if isinstance(statement, ast.Import):
-            found += [(alias.name, "") for alias in statement.names]
+            imports += [(alias.name, "") for alias in statement.names]
         elif isinstance(statement, ast.ImportFrom):
             above = package.split(".")[: len(package.split(".")) - statement.level + 1] if statement.level else []
             base = ".".join([*above, *([statement.module] if statement.module else [])])
-            found += [(base, alias.name) for alias in statement.names]
+            imports += [(base, alias.name) for alias in statement.names]
     if not of_package and f"import {PACKAGE}\n" in text:  # fairlane.load and others
-        found += [(PACKAGE, name) for name in re.findall(rf"\b{PACKAGE}\.(\w+)\b", text)]
-    return found
+        imports += [(PACKAGE, name) for name in re.findall(rf"\b{PACKAGE}\.(\w+)\b", text)]
+    return imports
 
 
 def _statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
@@ -183,15 +183,15 @@ def sources(*entries: str | Path, controller: str | None = None) -> str:
 
 @lru_cache
 def code_digest(entries: tuple[str | Path, ...], controller: str | None, _path: tuple[str, ...]) -> str:
-    """The same for packages that are looked for in ``_path``; kept, as files do not change while a program runs."""
+    """Cached for packages found in ``_path``: files do not change while a program runs."""
     home = code().home
-    found = sha256()
+    digest = sha256()
     for path in code().files(entries, _of_other_controllers(controller)):
         name = path.relative_to(home).as_posix() if home in path.parents else path.name
-        found.update(f"{name}\0".encode())
-        found.update(sha256(path.read_bytes()).digest())
-    found.update("\0".join(code_of_packages()).encode())
-    return found.hexdigest()[:16]
+        digest.update(f"{name}\0".encode())
+        digest.update(sha256(path.read_bytes()).digest())
+    digest.update("\0".join(code_of_packages()).encode())
+    return digest.hexdigest()[:16]
 
 
 def _of_other_controllers(controller: str | None) -> set[tuple[str, str]]:

@@ -28,9 +28,9 @@ from fairlane.study.tasks.task import Computable, Outcome, perform
 IN_FLIGHT = 4
 """Tasks that are sent for each thread of the workers, so that none waits for the network."""
 FIRST_WAIT_S = "120 s"
-"""How long a scheduler may take to answer once its port has."""
+"""Time that a scheduler has to answer once its port has."""
 PORT_WAIT_S = 30.0
-"""How long its port may take."""
+"""Time that its port has to answer."""
 LAST_PORT = 65535
 WEB = ("ws", "wss")
 SCHEMES = ("tcp", "tls", "ucx", *WEB)
@@ -75,7 +75,7 @@ class Cluster(Table):
     """Workers that a batch system starts: each job of it is one, and takes as many simulations as it has cores."""
 
     jobs: int = Field(default=1, ge=1)
-    """How many jobs to submit."""
+    """Number of jobs that are submitted."""
     cores: int = Field(default=1, ge=1)
     """Cores of a job."""
     memory: Annotated[str, AfterValidator(_memory)] = "4 GiB"
@@ -123,12 +123,12 @@ class DaskPool:
 
     @property
     def workers(self) -> int:
-        """The same; at least one is expected to come."""
+        """Number of workers, at least one, which is expected to come."""
         return max(1, self.ready)
 
     @property
     def room(self) -> int:
-        """How many more tasks are worth sending."""
+        """Number of further tasks to send."""
         return max(0, IN_FLIGHT * self.workers - self._running)
 
     def submit(self, task: Computable) -> Future[Outcome]:
@@ -160,8 +160,8 @@ def _connection() -> Iterator[None]:
     try:
         yield
     except (OSError, ClosedClientError) as error:
-        words = f"the Dask scheduler is gone: {error}; finished tasks are stored, --resume continues"
-        raise RunError(words) from None
+        message = f"the Dask scheduler is gone: {error}; finished tasks are stored, --resume continues"
+        raise RunError(message) from None
 
 
 def find(address: str) -> None:

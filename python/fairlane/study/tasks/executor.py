@@ -21,23 +21,23 @@ from fairlane.study.tasks.store import Store
 from fairlane.study.tasks.task import Answer, Computable, Outcome
 
 ATTEMPTS = 2
-"""How often a task is tried."""
+"""Maximum number of attempts of a task."""
 WATCH_S = 0.2
-"""How often progress is reported, s."""
+"""Interval of progress reports, s."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A task that has failed as often as it was tried."""
+    """A task whose attempts have all failed."""
 
     task: Computable
     error: str
     description: str | None
-    """Where its description is, seen from the store's folder; None without a store."""
+    """File of its description, relative to the store's folder; None without a store."""
 
 
 class Executor:
-    """Performs tasks in a pool, keeps their answers in a store, and reports to a watcher. Closes the pool at its end.
+    """Perform tasks in a pool, store their answers, and report to a watcher. Leaving the context closes the pool.
 
     Without a store answers are kept in memory only. Ctrl-C leaves the store with all that was finished.
     """
@@ -71,13 +71,13 @@ class Executor:
         self.outcomes: dict[str, Outcome] = {}
         """Outcomes of the tasks that have an answer, by digest, whenever they were computed."""
         self.failures: dict[str, Failure] = {}
-        """What has failed as often as it was tried, by digest."""
+        """Tasks whose attempts have all failed, by digest."""
         self.laps: dict[str, float] = {}
-        """Where the time of the workers and of this process went, s."""
+        """Time of the workers and of this process by activity, s."""
         self.performed = 0
-        """How many tasks were performed now, and not found."""
+        """Number of tasks performed by this executor, without answers that the store had."""
         self.cpu_s = 0.0
-        """Processor time that they took, s."""
+        """Processor time of these, s."""
 
     def __enter__(self) -> Self:
         return self
@@ -87,8 +87,8 @@ class Executor:
 
     def answer(self, task: Computable) -> Answer | None:
         """A task's answer; None if it failed, or was not performed."""
-        found = self.outcomes.get(task.digest)
-        return None if found is None else found.answer
+        outcome = self.outcomes.get(task.digest)
+        return None if outcome is None else outcome.answer
 
     def run(self, tasks: Iterable[Computable]) -> Mapping[str, Answer]:
         """Performs the tasks whose answers are not known, those that take long first; returns all answers by digest.
@@ -115,13 +115,13 @@ class Executor:
                 under_way = [(task, self.pool.share(future)) for future, task in self._running.items()]
                 self._watcher.update(self.pool.ready, under_way)
         if self._waiting:
-            words = f"{self.cpu_s:.1f} s of processor time used, the limit is {self._cpu_limit_s:g} s"
+            message = f"{self.cpu_s:.1f} s of processor time used, the limit is {self._cpu_limit_s:g} s"
             left = f"{plural(len(self._waiting), 'task')} left; finished tasks are stored, --resume continues"
-            raise RunError(f"{words}; {left}", slug="limit")
-        return {digest: found.answer for digest, found in self.outcomes.items() if found.answer is not None}
+            raise RunError(f"{message}; {left}", slug="limit")
+        return {digest: outcome.answer for digest, outcome in self.outcomes.items() if outcome.answer is not None}
 
     def stage(self, what: str) -> None:
-        """Tells the watcher what the next tasks are."""
+        """Name the next tasks to the watcher."""
         if self._watcher:
             self._watcher.stage(what)
 
@@ -131,7 +131,7 @@ class Executor:
             self.outcomes.clear()
 
     def spent(self, lap: str, seconds: float) -> None:
-        """Counts time, s, as ``lap``."""
+        """Add time, s, to a lap."""
         self.laps[lap] = self.laps.get(lap, 0.0) + seconds
 
     @property
@@ -140,9 +140,9 @@ class Executor:
 
     def _known(self, task: Computable) -> bool:
         if task.digest not in self.outcomes and self.store is not None:
-            found = self.store.get(task)
-            if found is not None:
-                self.outcomes[task.digest] = found
+            outcome = self.store.get(task)
+            if outcome is not None:
+                self.outcomes[task.digest] = outcome
         return task.digest in self.outcomes
 
     def _submit(self) -> None:
@@ -152,34 +152,34 @@ class Executor:
             self._running[self.pool.submit(task)] = task
 
     def _settle(self, done: Iterable[Future[Outcome]]) -> None:
-        """Keeps answers, tries again, or gives tasks up."""
+        """Store answers; retry failed tasks or record their failure."""
         for future in done:
-            task, found = self._running.pop(future), _outcome(future)
-            self.cpu_s += found.cpu
-            for name, seconds in found.laps.items():
+            task, outcome = self._running.pop(future), _outcome(future)
+            self.cpu_s += outcome.cpu
+            for name, seconds in outcome.laps.items():
                 self.spent(name, seconds)
-            if found.answer is None and self._tried[task.digest] < self._attempts:
+            if outcome.answer is None and self._tried[task.digest] < self._attempts:
                 self._waiting.append(task)
                 continue
             begun = time.perf_counter()
-            if found.answer is None:
-                self._give_up(task, found)
+            if outcome.answer is None:
+                self._give_up(task, outcome)
             else:
                 if self.store is not None:
-                    self.store.keep(task, found)
-                self.outcomes[task.digest] = found
+                    self.store.keep(task, outcome)
+                self.outcomes[task.digest] = outcome
                 self.performed += 1
             self.spent("writing", time.perf_counter() - begun)
             if self._watcher:
                 self._watcher.done(task)
 
-    def _give_up(self, task: Computable, found: Outcome) -> None:
+    def _give_up(self, task: Computable, outcome: Outcome) -> None:
         kept = None if self.store is None else self.store.fail(task)
         if self._ends:
-            if isinstance(found.raised, ScenarioError):
-                raise found.raised
-            raise RunError(f"{task.label}: {found.error}", slug=getattr(found.raised, "slug", "failed"))
-        self.failures[task.digest] = Failure(task, found.error or "", kept)
+            if isinstance(outcome.raised, ScenarioError):
+                raise outcome.raised
+            raise RunError(f"{task.label}: {outcome.error}", slug=getattr(outcome.raised, "slug", "failed"))
+        self.failures[task.digest] = Failure(task, outcome.error or "", kept)
 
 
 @contextmanager
@@ -191,7 +191,7 @@ def simulating(pool: Pool, store: Store | None, *, progress: bool, **options: An
 
 
 def _outcome(future: Future[Outcome]) -> Outcome:
-    """What a worker returned; its death is an error, too."""
+    """Outcome of a future: that of the worker, or an error if the worker died."""
     try:
         error = future.exception()
     except CancelledError as cancelled:

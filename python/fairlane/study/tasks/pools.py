@@ -28,25 +28,25 @@ _SHARE = struct.Struct("=d")
 
 
 class Pool(Protocol):
-    """Where tasks are performed."""
+    """Workers that perform tasks."""
 
     @property
     def ready(self) -> int:
-        """How many workers have started: those of a batch system may be queued."""
+        """Number of workers that have started: those of a batch system may be queued."""
 
     @property
     def workers(self) -> int:
-        """How many tasks are performed at the same time."""
+        """Number of tasks performed at the same time."""
 
     @property
     def room(self) -> int:
-        """How many tasks it would take now."""
+        """Number of tasks that can be submitted now."""
 
     def submit(self, task: Computable) -> Future[Outcome]:
-        """Starts a task. The future raises when the worker has died."""
+        """Start a task. The future raises if the worker dies."""
 
     def share(self, future: Future[Outcome]) -> float | None:
-        """How much of a task is done that was submitted, from 0 to 1; None if that is not known."""
+        """Share of a submitted task that is done, from 0 to 1; None if unknown."""
 
     def close(self) -> None:
         """Ends the workers, also in the middle of a task."""
@@ -65,18 +65,18 @@ def open_pool(workers: int | None = None, dask: str | None = None) -> Pool:
 
 
 def affordable(memory: float, allowed: int | None = None, workers: int | None = None) -> int:
-    """How many workers of this machine there is memory for, at most its cores; or those asked for, if there is.
+    """Number of workers for which this machine has memory, at most its cores; or ``workers``.
 
-    A task takes about ``memory`` bytes; ``allowed`` is what its scenario allows, if it says so. Raises
-    ``ScenarioError`` if there is not enough.
+    A task takes about ``memory`` bytes; ``allowed`` is the limit of its scenario, bytes. Raises ``ScenarioError`` if
+    memory does not suffice for ``workers``.
     """
     available = max(estimate.machine_memory(), allowed or 0)
     room = max(1, int(available // max(memory, 1.0)))
     if workers is None:
         return min(estimate.machine_cores(), room)
     if workers > room:
-        words = f"each takes about {bytes_text(memory)} of memory"
-        raise ScenarioError(Problem("--workers", words, workers, f"at most {room}, for {bytes_text(available)}"))
+        message = f"each takes about {bytes_text(memory)} of memory"
+        raise ScenarioError(Problem("--workers", message, workers, f"at most {room}, for {bytes_text(available)}"))
     return workers
 
 
@@ -91,7 +91,7 @@ class Threads:
 
     @property
     def room(self) -> int:
-        """How many threads have nothing to do."""
+        """Number of idle threads."""
         self._watches = {future: watch for future, watch in self._watches.items() if not future.done()}
         return self.workers - len(self._watches)
 
@@ -103,7 +103,7 @@ class Threads:
         return future
 
     def share(self, future: Future[Outcome]) -> float | None:
-        """How much of a task is done that was submitted."""
+        """Share of a submitted task that is done; None if unknown."""
         watch = self._watches.get(future)
         return None if watch is None else watch.share
 
@@ -128,7 +128,7 @@ class Processes:
 
     @property
     def room(self) -> int:
-        """How many workers have nothing to do."""
+        """Number of idle workers; replaces those that have died."""
         for future in [future for future in self._busy if future.done()]:
             worker = self._busy.pop(future)
             if future.exception() is not None:  # a task's own errors are data: it is the worker that failed
@@ -145,7 +145,7 @@ class Processes:
         return future
 
     def share(self, future: Future[Outcome]) -> float | None:
-        """How much of a task is done that was submitted."""
+        """Share of a submitted task that is done; None if unknown."""
         worker = self._busy.get(future)
         if worker is None:
             return None

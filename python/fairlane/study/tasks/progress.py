@@ -35,7 +35,7 @@ class TaskProgress:
         self._task = self._bar.add_task("", total=1.0, text="")
 
     def stage(self, what: str) -> None:
-        """What the next tasks are."""
+        """Name the next tasks."""
         self._what = what
 
     def __enter__(self) -> TaskProgress:
@@ -49,10 +49,10 @@ class TaskProgress:
 
     def begin(self, tasks: Iterable[Computable], known: Iterable[Computable]) -> None:
         """These tasks are to be done; the known ones are."""
-        every, found = list(tasks), list(known)
+        every, finished = list(tasks), list(known)
         self._started = time.monotonic()
-        self._total, self._count = len(every), len(found)
-        self._cost, self._spent = sum(task.cost for task in every), sum(task.cost for task in found)
+        self._total, self._count = len(every), len(finished)
+        self._cost, self._spent = sum(task.cost for task in every), sum(task.cost for task in finished)
         self._known = self._spent
 
     def done(self, task: Computable) -> None:
@@ -61,7 +61,7 @@ class TaskProgress:
         self._spent += task.cost
 
     def text(self, workers: int) -> str:
-        """How many are done and under way, and how long the others may take; or that there is no worker."""
+        """Format the tasks that are done and under way and the remaining time, or that there is no worker."""
         if not workers and self._count < self._total:
             return f"{self._count} of {self._total}, no worker is there"
         now = self._spent + self._partly - self._known

@@ -36,7 +36,6 @@ class Store:
 
     def __init__(self, folder: Path, key: Callable[[Computable], str] = lambda task: task.digest) -> None:
         self.folder = folder
-        """Where it is."""
         self.key = key
         """The name that a task's answer is stored by."""
         self.damaged: list[str] = []
@@ -45,7 +44,7 @@ class Store:
         self._answers = ANSWERS
 
     def section(self, name: str) -> "Store":
-        """The same folder, but with answers in a folder of this name inside it; ``damaged`` is of both."""
+        """A store in the same folder whose answers are in a subfolder of this name; both share ``damaged``."""
         other = Store(self.folder, self.key)
         other._answers, other.damaged = name, self.damaged
         return other
@@ -123,12 +122,12 @@ class Store:
         except FileNotFoundError:
             raise ResultsError(f"{none} ({SPEC} is missing)") from None
         except (OSError, ValueError) as error:
-            words = f"{SPEC}: cannot be read: {getattr(error, 'strerror', None) or error}"
-            raise ResultsError(f"{none} ({words})") from None
-        found = before.get("schema_version", 1) if isinstance(before, dict) else None
-        if found != SCHEMA_VERSION:
-            words = f"schema_version is {found}; this version of fairlane reads {SCHEMA_VERSION}"
-            raise ResultsError(f"{none} ({SPEC}: {words})")
+            message = f"{SPEC}: cannot be read: {getattr(error, 'strerror', None) or error}"
+            raise ResultsError(f"{none} ({message})") from None
+        stored_version = before.get("schema_version", 1) if isinstance(before, dict) else None
+        if stored_version != SCHEMA_VERSION:
+            message = f"schema_version is {stored_version}; this version of fairlane reads {SCHEMA_VERSION}"
+            raise ResultsError(f"{none} ({SPEC}: {message})")
         difference = next(_differences(before, identity), None)
         if difference is not None:
             key, was, now = difference
@@ -189,23 +188,23 @@ class Store:
         key = self.key(task)
         name = f"{self._answers}/{key}.json"
         try:
-            found = parse_json(read_bytes(self.folder / name, MOST_STORED))
+            record = parse_json(read_bytes(self.folder / name, MOST_STORED))
         except FileNotFoundError:
             return None
         except OSError as error:
             raise ResultsError(f"{self.folder / name}: cannot be read: {error.strerror}") from error
         except ValueError:  # a machine that went down may leave half an answer
-            found = None
-        whole = isinstance(found, dict) and isinstance(found.get("answer"), dict) and found.get("task") == key
-        if whole and found.pop("sha256", None) == _checksum(found):
-            return Outcome(found["answer"], laps=found.get("laps", {}), cpu=found.get("cpu", 0.0))
+            record = None
+        whole = isinstance(record, dict) and isinstance(record.get("answer"), dict) and record.get("task") == key
+        if whole and record.pop("sha256", None) == _checksum(record):
+            return Outcome(record["answer"], laps=record.get("laps", {}), cpu=record.get("cpu", 0.0))
         if name not in self.damaged:
             self.damaged.append(name)
         return None
 
-    def keep(self, task: Computable, found: Outcome) -> None:
+    def keep(self, task: Computable, outcome: Outcome) -> None:
         """Stores the answer of a task."""
-        kept = {"answer": found.answer, "laps": found.laps, "cpu": found.cpu}
+        kept = {"answer": outcome.answer, "laps": outcome.laps, "cpu": outcome.cpu}
         key = self.key(task)
         record = {"task": key, "label": task.label, **kept}
         self.write(f"{self._answers}/{key}.json", json.dumps({"sha256": _checksum(record), **record}))
@@ -227,7 +226,7 @@ class Store:
         return bool(names) and names.isdisjoint((ANSWERS, FAILED))
 
     def digests(self) -> set[str]:
-        """Of which tasks there are answers."""
+        """Digests of the tasks with answers."""
         try:
             return {path.stem for path in (self.folder / self._answers).glob("[!.]*.json")}
         except OSError:  # as of a name that is too long
@@ -237,8 +236,8 @@ class Store:
 def _unfinished(name: str, kind: str, complete: Callable[[Path], bool]) -> Path:
     """The latest folder in ``runs`` with this name that is not complete. Raises ``ResultsError`` if there is none."""
     specs = sorted(Path("runs").glob(f"*/{SPEC}"), key=lambda path: path.stat().st_mtime)
-    own = [path.parent for path in specs if is_folder_of(path.parent.name, name)]
-    open_ones = [folder for folder in own if not complete(folder)]
+    folders = [path.parent for path in specs if is_folder_of(path.parent.name, name)]
+    open_ones = [folder for folder in folders if not complete(folder)]
     if not open_ones:
         raise ResultsError(f"runs: no unfinished {kind} {name!r} to resume; name its folder with --out")
     return open_ones[-1]
@@ -257,13 +256,13 @@ def _checksum(record: Mapping[str, Any]) -> str:
 
 
 def _differences(before: Any, now: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Where two specifications differ: dotted path, then, now."""
+    """Yield the differences of two specifications: dotted path, former value, present value."""
     if isinstance(before, dict) and isinstance(now, dict):
         for key in dict.fromkeys([*before, *now]):
             yield from _differences(before.get(key), now.get(key), f"{path}.{key}".lstrip("."))
     elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
-        for at, (one, other) in enumerate(zip(before, now, strict=True)):
-            yield from _differences(one, other, f"{path}[{at}]")
+        for at, (old, new) in enumerate(zip(before, now, strict=True)):
+            yield from _differences(old, new, f"{path}[{at}]")
     elif before != now:
         yield path, before, now
 

@@ -31,32 +31,32 @@ ANCHORS = (".meta", ".otf2")
 RECORDED = (*ANCHORS, ".bin", ".def")
 """Suffixes of files of recordings; events of OTF2 are in a folder with the name of its anchor."""
 SCENARIO = "scenario.toml"
-"""What a task's scenario is called while it is read; there is no such file."""
+"""File name of a task's scenario in errors while it is read; there is no such file."""
 Answer = dict[str, Any]
-"""What comes of a task: JSON, the same wherever it was computed."""
+"""The JSON object that a task returns, the same wherever it was computed."""
 
 
 class Computable(Protocol):
-    """A task. Workers in other processes get it pickled."""
+    """A task; workers in other processes get it pickled."""
 
     @property
     def label(self) -> str:
-        """A name for people."""
+        """Name in progress and errors."""
 
     @property
     def cost(self) -> float:
-        """About how long it takes, compared with others."""
+        """Estimated time, relative to other tasks."""
 
     @property
     def digest(self) -> str:
-        """The same for those that have the same answer."""
+        """Identifier of the answer: tasks with equal digests are one."""
 
     @property
     def description(self) -> Mapping[str, Any]:
-        """What it computes, as tables of a TOML file."""
+        """The tables of a TOML file with which a failed task can be repeated."""
 
     def compute(self, watch: Stopwatch) -> Answer:
-        """Computes it, in whatever process this is."""
+        """Compute the answer. Raises ``FairlaneError``, or whatever a user's own code raises."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Task:
 
     @cached_property
     def digest(self) -> str:
-        """The same for tasks that have the same answer."""
+        """Digest of function, scenario, arguments and the files that these name."""
         key = {"function": self.function, "scenario": self.scenario, "arguments": self.arguments}
         return digest_of([key, sorted(set(files_of([self.scenario, self.arguments], Path(self.folder))))])
 
@@ -93,8 +93,8 @@ class Task:
                 function, scenario = resolve_name(self.function), read(self)
             answer: Answer = function(scenario, self.arguments, watch)
         except ScenarioError as error:  # its scenario is in no file
-            own = str(Path(self.folder) / SCENARIO)
-            raise ScenarioError(replace(it, file=None) if it.file == own else it for it in error.problems) from error
+            file = str(Path(self.folder) / SCENARIO)
+            raise ScenarioError(replace(it, file=None) if it.file == file else it for it in error.problems) from error
         return answer
 
     @property
@@ -108,11 +108,11 @@ class Task:
         return replace(self, function=function, label=words, arguments=arguments or {}, cost=cost)
 
     def changed(self, **tables: Any) -> Task:
-        """The same with other tables of the scenario."""
+        """Replace tables of the scenario."""
         return replace(self, scenario={**self.scenario, **tables})
 
     def with_compute_times(self, compute: Sequence[int | None]) -> Task:
-        """The same with these compute times, ps; None where a job is a trace."""
+        """Set the compute time of each job, ps; None leaves a trace as it is."""
         jobs = []
         for job, span in zip(self.scenario["jobs"], compute, strict=True):
             workload = {key: value for key, value in job.get("workload", {}).items() if key != "compute_share"}
@@ -209,9 +209,9 @@ def _stamp(path: Path) -> Iterator[tuple[str, int, int]]:
 
 @dataclass
 class Stopwatch:
-    """Where the time of a task goes, s, and what share of it is done, with which ``report`` is called.
+    """Time of a task by activity, s, and the share of it that is done, from 0 to 1, which is reported to ``report``.
 
-    ``stop`` is set to end the task early; its answer is then not wanted.
+    ``stop`` is set to end the task early; its answer is then discarded.
     """
 
     laps: dict[str, float] = field(default_factory=dict)
@@ -220,7 +220,7 @@ class Stopwatch:
     stop: Event | None = None
 
     def reached(self, share: float) -> None:
-        """So much of the task is done, from 0 to 1."""
+        """Set the share that is done, from 0 to 1."""
         self.share = share
         if self.report is not None:
             self.report(share)
@@ -255,7 +255,7 @@ class Stopwatch:
 
     @contextmanager
     def lap(self, name: str) -> Iterator[None]:
-        """Counts what happens within as ``name``."""
+        """Add the time spent within to the lap ``name``."""
         start = time.perf_counter()
         try:
             yield
@@ -265,7 +265,7 @@ class Stopwatch:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a task: an answer or an error in words, where the time went and processor time, s."""
+    """Outcome of a task: its answer or its error, time by activity and processor time, s."""
 
     answer: Answer | None = None
     error: str | None = None
@@ -276,26 +276,23 @@ class Outcome:
 
     @property
     def seconds(self) -> float:
-        """Wall time that it took."""
+        """Wall time, s."""
         return sum(self.laps.values())
 
 
 def perform(
     task: Computable, watch: Stopwatch | None = None, clock: Callable[[], float] = time.process_time
 ) -> Outcome:
-    """Computes a task in whatever process this is. An error is returned as data, from any process.
-
-    ``clock`` is that of the processor time.
-    """
+    """Compute a task in this process; errors are returned as data. ``clock`` measures processor time, s."""
     watch = watch or Stopwatch()
     begun, used = time.perf_counter(), clock()
     answer, error, raised = None, None, None
     try:
         answer = task.compute(watch)
-    except FairlaneError as own:
-        error, raised = str(own), own
-    except Exception as other:  # of a user's own workload, or of a controller
-        error = f"{type(other).__name__}: {other}"
+    except FairlaneError as known:
+        error, raised = str(known), known
+    except Exception as unknown:  # of a user's own workload, or of a controller
+        error = f"{type(unknown).__name__}: {unknown}"
     rest = time.perf_counter() - begun - sum(watch.laps.values())
     laps = {**watch.laps, "set-up": watch.laps.get("set-up", 0.0) + max(0.0, rest)}
     return Outcome(answer, error, raised, laps, clock() - used)

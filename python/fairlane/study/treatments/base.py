@@ -1,4 +1,4 @@
-"""What a treatment is: what is done to the default run, and what it is compared with.
+"""Base of treatments: changes of the default run, and the runs that they are compared with.
 
 A kind of treatment is a model of its table in a study file. It is chosen by the key that only it has.
 """
@@ -25,7 +25,7 @@ SIMULATE = "fairlane.study.pinned:simulate"
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a job came in a run: iterations of its slowest rank, and the time in which they were completed, ps.
+    """Progress of a job in a run: iterations of its slowest rank, and the time in which they were completed, ps.
 
     ``milestones`` are when it completed them, of one simulation; None of many. Of many simulations ``parts`` has the
     iterations of each and the time in which they were completed, s.

@@ -159,7 +159,7 @@ class Controlled(Treatment):
 
 
 def _sum(answer: Mapping[str, Any], job: str, iterations: str, seconds: str, run: str) -> Progress:
-    """What a job did in all periods in which it was there, and for how long it was there; online also when."""
+    """Progress of a job over all periods in which it was there; online with its milestones."""
     reached = answer["milestones"].get(run, {}).get(job)
     rows = [row for row in answer["periods"] if row["job"] == job and row[iterations] is not None]
     parts = [(row[iterations], row[seconds]) for row in rows]
@@ -173,6 +173,6 @@ def _nothing(default: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _part(row: Mapping[str, Any]) -> JobWork | None:
-    """What a job did in a period; None if it was not there."""
+    """Work of a job in a period; None if it was not there."""
     done = row.get("iterations")
     return None if done is None else JobWork((done,), compute=(), waiting=(), seconds=row["seconds"])

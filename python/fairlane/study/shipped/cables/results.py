@@ -111,7 +111,7 @@ class Cables(ShippedResults):
 
     @property
     def whats(self) -> str:
-        """The same in the plural."""
+        """Kind of part that fails, in the plural."""
         return self._of(2)
 
     def _of(self, count: int) -> str:
