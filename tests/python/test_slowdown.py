@@ -121,11 +121,11 @@ def test_snapshots_are_whole_and_repeat(forecast: Forecast) -> None:
 def test_simulated_slowdowns_are_those_of_shared_links() -> None:
     bench = Bench(table(), SMALL)
     best = bench.best(0, 4)
-    apart = bench.measure([Resident(0, best.hosts), Resident(0, tuple((host + 8) % 16 for host in best.hosts))], 0)
+    apart = bench.measure({0: [Resident(0, best.hosts), Resident(0, tuple((host + 8) % 16 for host in best.hosts))]})[0]
     assert apart[0].own == pytest.approx(1.0)
     assert apart[0].neighbours == pytest.approx(1.0, abs=0.02)
     mixed = numpy.random.default_rng(1).permutation(16).tolist()
-    crossed = bench.measure([Resident(0, tuple(mixed[:8])), Resident(0, tuple(mixed[8:]))], 0)
+    crossed = bench.measure({0: [Resident(0, tuple(mixed[:8])), Resident(0, tuple(mixed[8:]))]})[0]
     assert all(one.neighbours > 1.02 for one in crossed)
 
 

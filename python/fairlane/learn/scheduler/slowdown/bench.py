@@ -97,31 +97,28 @@ class Bench:
         """The fabric."""
         return Fabric.build(self._table.spec)
 
-    def simulate(self, snapshots: Mapping[int, Sequence[Resident]]) -> None:
-        """Simulates all that ``measure`` asks about these snapshots, by number, as many at a time as there are workers.
+    def measure(self, snapshots: Mapping[int, Sequence[Resident]]) -> dict[int, list[Slowdown]]:
+        """Simulate every job of snapshots, by number, co-running and isolated, in parallel.
 
-        Raises ``RunError`` if a simulation fails.
+        Numbers of snapshots seed the instants at which jobs begin. Raises ``RunError`` if a simulation fails.
         """
         self._find_best({(job.pattern, job.ranks) for jobs in snapshots.values() for job in jobs})
-        self._executor.run(
-            task
-            for number, jobs in snapshots.items()
-            for task in (self._together(jobs, number), *map(self._isolated, jobs))
-        )
+        co_runs = {number: self._together(jobs, number) for number, jobs in snapshots.items()}
+        isolated = {job: self._isolated(job) for jobs in snapshots.values() for job in jobs}
+        times = self._times([*co_runs.values(), *isolated.values()])
+        slowdowns: dict[int, list[Slowdown]] = {number: [] for number in snapshots}
+        for number, jobs in snapshots.items():
+            for job, co_run in zip(jobs, times[co_runs[number].digest], strict=True):
+                (alone,) = times[isolated[job].digest]
+                best = self.best(job.pattern, job.ranks).iteration_time
+                slowdowns[number].append(Slowdown(alone / best, co_run / alone))
+        return slowdowns
 
     def best(self, pattern: int, ranks: int) -> Best:
         """A job of a pattern and size at its best."""
         if (pattern, ranks) not in self._best:
             self._find_best([(pattern, ranks)])
         return self._best[pattern, ranks]
-
-    def measure(self, snapshot: Sequence[Resident], number: int) -> list[Slowdown]:
-        """Every job of a snapshot, co-running and isolated; ``number`` seeds the instants at which they begin."""
-        best = [self.best(job.pattern, job.ranks) for job in snapshot]
-        together, isolated = self._together(snapshot, number), [self._isolated(job) for job in snapshot]
-        times = self._executor.run([together, *isolated])
-        rows = zip(_times(times, together), (_times(times, task)[0] for task in isolated), best, strict=True)
-        return [Slowdown(alone / at_best.iteration_time, co_run / alone) for co_run, alone, at_best in rows]
 
     def _find_best(self, sizes: Iterable[tuple[int, int]]) -> None:
         """Finds jobs of some patterns and sizes at their best: first the compute times, then the iteration times."""
@@ -131,9 +128,14 @@ class Bench:
         answers = self._executor.run(calibrations)
         computes = [answers[task.digest]["compute"][0] for task in calibrations]
         tasks = [self._iterations([job], [compute], [0]) for job, compute in zip(jobs, computes, strict=True)]
-        times = self._executor.run(tasks)
+        times = self._times(tasks)
         for key, job, compute, task in zip(new, jobs, computes, tasks, strict=True):
-            self._best[key] = Best(job.hosts, compute, _times(times, task)[0], self._traffic(*key))
+            self._best[key] = Best(job.hosts, compute, times[task.digest][0], self._traffic(*key))
+
+    def _times(self, tasks: Sequence[Task]) -> dict[str, list[float]]:
+        """Perform tasks: the iteration time of each job, s, by the digest of its task."""
+        answers = self._executor.run(tasks)
+        return {task.digest: answers[task.digest]["times"] for task in tasks}
 
     def _compact(self, ranks: int) -> tuple[int, ...]:
         request = Request(ranks, stream(self._seed, Purpose.PLACEMENT), lambda: Communication("many-to-many"))
@@ -213,11 +215,6 @@ def iteration_times(scenario: "Scenario", arguments: Mapping[str, Any], watch: S
     ranks = columns(engine.table("ranks"))
     spans = (ranks["last_mark"] - ranks["first_mark"]) / (ranks["iterations"] - 1) * 1e-12
     return {"times": [float(spans[ranks["job"] == job].max()) for job in range(len(names))]}
-
-
-def _times(answers: Mapping[str, Answer], task: Task) -> list[float]:
-    times: list[float] = answers[task.digest]["times"]
-    return times
 
 
 def allocators(fabric: Fabric) -> list[PlacementPolicy]:

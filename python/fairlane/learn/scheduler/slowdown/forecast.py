@@ -162,12 +162,11 @@ def verify(schedule: Schedule, forecast: Forecast, snapshots: int, seed: int = 1
         number: [Resident(forecast.pattern(placed_job.job.number), placed_job.hosts) for placed_job in placed]
         for number, (_, placed) in sampled
     }
-    forecast.bench.simulate(there)
+    measured = forecast.bench.measure(there)
     for number, (at, placed) in sampled:
         residents = there[number]
-        measured = forecast.bench.measure(residents, number)
         slowdowns = forecast.slowdowns(residents)
-        for placed_job, resident, slowdown, total in zip(placed, residents, measured, slowdowns, strict=True):
+        for placed_job, resident, slowdown, total in zip(placed, residents, measured[number], slowdowns, strict=True):
             predicted_own = forecast.isolated(resident)[1]
             rows.append(
                 {

@@ -204,8 +204,8 @@ def fit_model(
         mix.workload(number)
     bench = Bench(fabric, mix, seed, executor)
     drawn = {number: draw_snapshot(bench.fabric, mix, seed, number) for number in range(snapshots)}
-    bench.simulate(drawn)
-    rows = [row for number, jobs in drawn.items() for row in _rows(bench, jobs, number)]
+    measured = bench.measure(drawn)
+    rows = [row for number, jobs in drawn.items() for row in _rows(bench, jobs, number, measured[number])]
     return SlowdownModel(
         format=SlowdownModel.FORMAT,
         version=version("fairlane"),
@@ -217,12 +217,11 @@ def fit_model(
     )
 
 
-def _rows(bench: Bench, jobs: Sequence[Resident], snapshot: int) -> Iterator[_Row]:
+def _rows(bench: Bench, jobs: Sequence[Resident], snapshot: int, measured: Sequence[Slowdown]) -> Iterator[_Row]:
     best = [bench.best(job.pattern, job.ranks) for job in jobs]
     uses = [utilisation_of(bench.fabric, job.hosts, best_of_job) for job, best_of_job in zip(jobs, best, strict=True)]
     at_best: list[LinkUse] = [utilisation_of(bench.fabric, best_of_job.hosts, best_of_job) for best_of_job in best]
     of_neighbours = neighbour_features(contention_matrix(uses), uses)
-    measured = bench.measure(jobs, snapshot)
     for at, job in enumerate(jobs):
         yield _Row(snapshot, job.pattern, own_features(uses[at], at_best[at]), of_neighbours[at], measured[at])
 

@@ -28,7 +28,7 @@ from fairlane.inputs.files import parse_toml
 from fairlane.learn.models import Floats, one_thread, read_table
 from fairlane.learn.models.validation import ErrorMetrics, cross_validate
 from fairlane.learn.scheduler.log import PatternMix
-from fairlane.learn.scheduler.slowdown.bench import Bench, Best, Resident, allocated, allocators
+from fairlane.learn.scheduler.slowdown.bench import Bench, Best, Resident, Slowdown, allocated, allocators
 from fairlane.learn.scheduler.slowdown.model import (
     NEIGHBOURS,
     OWN,
@@ -97,9 +97,9 @@ def simulate_pairs(
     for number, (name, table) in enumerate(fabrics.items()):
         bench = Bench(FabricTable.read(dict(table)), mix, seed, executor)
         drawn = {pair: _drawn(bench, sizes, stream(seed, Purpose.SNAPSHOT, pair, 3, number)) for pair in range(count)}
-        bench.simulate(drawn)
+        measured = bench.measure(drawn)
         for pair, jobs in drawn.items():
-            for row in _rows(bench, jobs, pair):
+            for row in _rows(bench, jobs, measured[pair]):
                 at, other = row.pop("application"), row.pop("other")
                 rows.append({"fabric": name, "pair": pair, "application": names[at], "other": names[other]} | row)
     return pl.DataFrame(rows)
@@ -158,14 +158,13 @@ def _drawn(bench: Bench, sizes: Sequence[int], rng: numpy.random.Generator) -> l
     raise RunError("no allocator finds hosts for two such jobs", slug="value")
 
 
-def _rows(bench: Bench, jobs: Sequence[Resident], pair: int) -> Iterator[dict[str, Any]]:
+def _rows(bench: Bench, jobs: Sequence[Resident], measured: Sequence[Slowdown]) -> Iterator[dict[str, Any]]:
     best = [bench.best(job.pattern, job.ranks) for job in jobs]
     uses = [utilisation_of(bench.fabric, job.hosts, best_of_job) for job, best_of_job in zip(jobs, best, strict=True)]
     isolated = [
         own_features(use, utilisation_of(bench.fabric, best_of_job.hosts, best_of_job))
         for use, best_of_job in zip(uses, best, strict=True)
     ]
-    measured = bench.measure(jobs, pair)
     for at, other in ((0, 1), (1, 0)):
         features = pair_features(uses[at], isolated[at], best[at], uses[other], best[other])
         yield {
