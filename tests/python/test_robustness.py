@@ -13,7 +13,7 @@ from fairlane.inputs.code import allow_code
 from fairlane.papers.folder import Folder
 from fairlane.papers.reproduce import folder_of
 from fairlane.papers.robustness import Mapped, planned, points_of, run_points
-from fairlane.papers.robustness_output import CLAUSES, INDICES, LEVELS, POINTS, Map, combine, store
+from fairlane.papers.robustness_output import CLAUSES, INDICES, LEVELS, POINTS, combine, results_of, store
 from fairlane.papers.running import stored_as
 from fairlane.papers.shares import _chance, by_point
 from fairlane.papers.space import FILE, Parameter, space_of
@@ -218,7 +218,7 @@ def test_points_of_a_further_space_can_share_the_simulations_of_the_repeats(
     assert len(answers(tmp_path / "out")) == 2, "one for each repeat, which the points share"
     page = (tmp_path / "out" / "robustness.md").read_text(encoding="utf-8")
     assert page.startswith("# A paper, what does not matter: robustness")
-    store(Map.of(run(folder_of(place), tmp_path / "main", 4)), tmp_path / "main")
+    store(run(folder_of(place), tmp_path / "main", 4), tmp_path / "main")
     combine([tmp_path / "main", tmp_path / "out"], tmp_path / "all")
     assert_drawn(tmp_path / "all" / "robustness.png")
 
@@ -265,11 +265,11 @@ def test_a_function_that_fails_at_a_point_leaves_it_out(place: Path, tmp_path: P
             "        raise RuntimeError('no convergence')\n"
             "    return tables.ask('SELECT 1 AS one')\n"
         )
-    found = Map.of(run(folder_of(place), tmp_path / "out", 8))
+    found = run(folder_of(place), tmp_path / "out", 8)
     assert found.failed
     where = "table fitted: call: fitted fails at method.py:12: RuntimeError: no convergence"
     assert all(where in words for words in found.failed)
-    assert found.clauses["points"].to_list() == [8 - len(found.failed)] * 3
+    assert results_of(found).frames["robustness-clauses"]["points"].to_list() == [8 - len(found.failed)] * 3
 
 
 def test_a_space_that_is_not_there_is_refused(place: Path) -> None:
@@ -332,8 +332,8 @@ def test_values_are_filled_into_texts(text: str, value: float, expected: object)
 
 
 def test_of_few_points_there_is_no_verdict(place: Path, tmp_path: Path) -> None:
-    found = Map.of(run(folder_of(place), tmp_path / "out", 2))
-    assert found.clauses["verdict"].unique().to_list() == [TOO_FEW]
+    found = run(folder_of(place), tmp_path / "out", 2)
+    assert results_of(found).frames["robustness-clauses"]["verdict"].unique().to_list() == [TOO_FEW]
 
 
 def test_chance_is_the_spread_of_repetitions_over_that_of_all_points() -> None:
@@ -348,10 +348,12 @@ def test_chance_is_the_spread_of_repetitions_over_that_of_all_points() -> None:
 
 def test_a_map_has_shares_and_what_decides_them(place: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    found = Map.of(run(folder_of(place), out, 64))
+    found = run(folder_of(place), out, 64)
+    tables = store(found, out).frames
     assert found.failed == []
-    assert found.clauses["claim"].to_list() == ["size"] * 3, "a claim that is left out is not asked"
-    rows = {row["says"]: row for row in found.clauses.iter_rows(named=True)}
+    clauses = tables["robustness-clauses"]
+    assert clauses["claim"].to_list() == ["size"] * 3, "a claim that is left out is not asked"
+    rows = {row["says"]: row for row in clauses.iter_rows(named=True)}
     small = rows["messages are small"]
     # Half of the logarithmic range from 1 to 64 KiB is below 8 KiB.
     assert (small["held"], small["points"], small["verdict"]) == (32, 64, DEPENDS)
@@ -359,13 +361,12 @@ def test_a_map_has_shares_and_what_decides_them(place: Path, tmp_path: Path) -> 
     assert small["decided_by"] == "size"
     # The seed changes nothing of what is measured, and the switch and the limit nothing of the size.
     assert (small["default_held"], small["default_points"], small["chance"]) == (1, 1, 0.0)
-    index = found.indices.filter(clause=1, parameter="size").row(0, named=True)
+    index = tables["robustness-indices"].filter(clause=1, parameter="size").row(0, named=True)
     assert index["index"] > 0.9, "four bins of equal width of a rank leave a sixteenth of its variance"
     assert rows["the duration is that of --quick"]["verdict"] == ROBUST
     assert rows["more than two ranks"]["verdict"] == RARE
-    levels = found.levels.filter(clause=1, parameter="size").sort("share", descending=True)
+    levels = tables["robustness-levels"].filter(clause=1, parameter="size").sort("share", descending=True)
     assert levels["share"].to_list()[::2] == [1.0, 0.0]
-    store(found, out)
     points = pl.read_csv(out / POINTS)
     assert points.height == (3 + 64) * 3
     assert {"point", "size", "switch", "limit", "claim", "clause", "value", "low", "high", "holds"} <= {*points.columns}
@@ -409,7 +410,7 @@ def test_an_interrupted_map_goes_on_where_it_was_and_ends_as_one_in_one_go(place
 
 def test_points_of_another_run_are_taken_from_its_table(place: Path, tmp_path: Path) -> None:
     folder = folder_of(place)
-    store(Map.of(run(folder, tmp_path / "first", 9)), tmp_path / "first")
+    store(run(folder, tmp_path / "first", 9), tmp_path / "first")
     both = run(folder, tmp_path / "both", 24, earlier=[tmp_path / "first"])
     assert len(answers(tmp_path / "both")) == 24 - 9, "neither the defaults nor the first points are run again"
     whole = run(folder, tmp_path / "whole", 24)
@@ -421,14 +422,14 @@ def test_points_of_another_run_are_taken_from_its_table(place: Path, tmp_path: P
 @pytest.mark.parametrize(
     ("before", "after", "words"),
     [
-        ("size,", "sise,", "columns: size is missing; allowed: those of this map"),
+        ("size,", "sise,", "columns: size is missing; allowed: size, switch, limit, error"),
         ("\n1,", "\n1,9", "size = .*point 1 has another value: the map is of another space"),
         (",,size,1,", ",,sizes,1,", 'claim = "sizes": unknown claim .*did you mean "size"'),
     ],
 )
 def test_points_of_another_map_are_refused(place: Path, tmp_path: Path, before: str, after: str, words: str) -> None:
     folder = folder_of(place)
-    store(Map.of(run(folder, tmp_path / "first", 2)), tmp_path / "first")
+    store(run(folder, tmp_path / "first", 2), tmp_path / "first")
     table = tmp_path / "first" / POINTS
     text = table.read_text()
     assert before in text, text
@@ -448,11 +449,11 @@ def test_a_limit_of_processor_time_leaves_the_first_points(place: Path, tmp_path
 def test_a_point_that_fails_is_reported_and_left_out(place: Path, tmp_path: Path) -> None:
     folder = change(place, '"{value} * 1 KiB"', '"{value} * 10 KiB"')  # above 9.7 the function raises
     change(place, "default = 16", "default = 1")
-    found = Map.of(run(folder, tmp_path / "out", 32))
+    found = run(folder, tmp_path / "out", 32)
     assert 8 < len(found.failed) < 20
     assert all("that failed" in words for words in found.failed)
     points = 32 - len(found.failed)
-    assert found.clauses["points"].to_list() == [points] * 3
+    assert results_of(found).frames["robustness-clauses"]["points"].to_list() == [points] * 3
     change(place, '"jobs[0].workload.message_size"', '"jobs[0].wrkload"')
     with pytest.raises(ScenarioError, match=r"robustness.toml: rules\[0\].set.jobs\[0\].wrkload"):
         run(folder_of(place), tmp_path / "other", 2)

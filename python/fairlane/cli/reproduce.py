@@ -190,11 +190,15 @@ def _draw_map(
     out = folder or Path("runs") / f"{of.name}-robustness{f'-{space}' if space else ''}"
     _stored(out, resume=resume)
     with folder_for(out), TaskProgress(wanted=not quiet) as shown:
-        drawn, damaged = map_robustness(of, out, shown, space=space, points=points, **shared)
+        drawn, results, damaged = map_robustness(of, out, shown, space=space, points=points, **shared)
     report_damaged(damaged, out)
     return Answer(
-        {"folder": out, "clauses": drawn.clauses.to_dicts(), "failed": drawn.failed},
-        [view_of([drawn.results])],
+        {
+            "folder": out,
+            "clauses": results.frames["robustness-clauses"].drop("paper", "title").to_dicts(),
+            "failed": drawn.failed,
+        },
+        [view_of([results])],
         code=ExitCode.RUN_FAILED if drawn.failed else ExitCode.DONE,
         folder=out,
     )

@@ -15,13 +15,6 @@ from fairlane.study.tasks.task import digest_of
 
 LEFT_OUT = "…"
 """In a label, in place of a number."""
-_COMPARED: Mapping[str, Callable[[float, float], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "=": operator.eq,
-}
 
 
 @dataclass(frozen=True)
@@ -112,23 +105,17 @@ def _finding(number: int, clause: Clause, row: Mapping[str, Any]) -> Finding:
         raise Problems(Problem.unknown("value", "column of the query", clause.value, [*row], clause.value))
     value = _measured("value", row[clause.value])
     full = {name: float("nan") if cell is None else cell for name, cell in row.items()}
-    match = _band(clause)
-    if match["operator"]:
-        bound = _bound(match["bound"], row)
-        low = bound if match["operator"] in (">", ">=", "=") else None
-        high = bound if match["operator"] in ("<", "<=", "=") else None
-        held = _COMPARED[match["operator"]](value, bound)
-        band = clause.band if match["bound"] not in row else f"{match['operator']} {bound:g}"
-    else:
-        low, high = _bound(match["low"], row), _bound(match["high"], row)
-        held = low <= value <= high
-        band = f"in [{low:g}, {high:g}]"
+    low, high = _ends(clause, lambda text: _bound(text, row))
+    sign = _band(clause)["operator"]
+    below = operator.lt if sign in ("<", ">") else operator.le
+    held = (low is None or below(low, value)) and (high is None or below(value, high))
+    band = clause.band if sign and edges(clause) else band_of(clause, low, high, "g")
     shown = _text("shown", clause.shown, full) if clause.shown else band
     measured = f"{_text('says', clause.says, full)} ({shown})"
     label = _label(
         _text("says", clause.says, {name: cell if isinstance(cell, str) else _Number() for name, cell in row.items()})
     )
-    return Finding(number, measured, value, low, high, held and not isnan(value), clause.reported, label)
+    return Finding(number, measured, value, low, high, held, clause.reported, label)
 
 
 def _text(key: str, given: str, columns: Mapping[str, Any]) -> str:
@@ -161,25 +148,27 @@ def _measured(key: str, given: Any) -> float:
 
 def edges(clause: Clause) -> tuple[float | None, float | None] | None:
     """The ends of a clause's band, None where it has none; None of both if they are columns of its query."""
-    match = _band(clause)
-    ends = [match["bound"]] if match["operator"] else [match["low"], match["high"]]
     try:
-        numbers = [float(end) for end in ends]
+        return _ends(clause, float)
     except ValueError:
         return None
-    if not match["operator"]:
-        return numbers[0], numbers[1]
-    low = numbers[0] if match["operator"] in (">", ">=", "=") else None
-    return low, numbers[0] if match["operator"] in ("<", "<=", "=") else None
 
 
-def band_of(clause: Clause, low: float | None, high: float | None) -> str:
+def _ends(clause: Clause, bound: Callable[[str], float]) -> tuple[float | None, float | None]:
+    """The ends of a clause's band, None where it has none; ``bound`` reads one."""
+    match = _band(clause)
+    if match["operator"] is None:
+        return bound(match["low"]), bound(match["high"])
+    end = bound(match["bound"])
+    return None if "<" in match["operator"] else end, None if ">" in match["operator"] else end
+
+
+def band_of(clause: Clause, low: float | None, high: float | None, form: str = ".4g") -> str:
     """A clause's band in numbers, from its ends."""
-    operator = _band(clause)["operator"]
-    if operator:
-        bound = low if high is None else high
-        return clause.band if bound is None else f"{operator} {bound:.4g}"
-    return clause.band if low is None or high is None else f"in [{low:.4g}, {high:.4g}]"
+    sign, bound = _band(clause)["operator"], low if high is None else high
+    if sign is None:
+        return clause.band if low is None or high is None else f"in [{low:{form}}, {high:{form}}]"
+    return clause.band if bound is None else f"{sign} {bound:{form}}"
 
 
 def _band(clause: Clause) -> re.Match[str]:

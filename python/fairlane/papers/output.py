@@ -23,6 +23,7 @@ from fairlane.papers.storing import CLAUSES, table_of
 from fairlane.papers.verdicts import ClaimVerdict, Verdict
 from fairlane.results.manifest import unseal
 from fairlane.results.notes import by_name, sentence
+from fairlane.results.parquet import rounded
 from fairlane.results.reproduction import (
     FIGURES,
     META,
@@ -50,8 +51,6 @@ VERDICTS = "verdicts.md"
 """The claims with what decides them, and all numbers folded: for other pages to include."""
 RESULTS = "<!-- results -->"
 """Anchor below the title, so that another page can include the rest."""
-DIGITS = 6
-"""Significant digits of numbers in CSV files."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +105,7 @@ def store(reproduction: Reproduction, folder: Path) -> list[Problem]:
     results = ReproductionResults(_meta(reproduction), verdicts, _costs(reproduction), figures, folder=folder)
     verdicts.write_parquet(folder / TABLE)
     results.claims.write_csv(folder / "claims.csv")
-    results.clauses.with_columns(pl.col(pl.Float64).round_sig_figs(DIGITS)).write_csv(folder / CLAUSES)
+    rounded(results.clauses).write_csv(folder / CLAUSES)
     results.cells.write_csv(folder / "cells.csv", float_precision=1)
     view = view_of([results])
     failed = dict(_draw(view, folder))
@@ -165,7 +164,7 @@ def _keep(output: Derived, derived: Mapping[str, pl.DataFrame], folder: Path) ->
             with refusing(f"table {output.name}: {suffix}"):
                 path = folder / f"{file_name(str(name).format(**row))}.{suffix}"
             if suffix == "csv":
-                part.with_columns(pl.col(pl.Float64).round_sig_figs(DIGITS)).write_csv(path)
+                rounded(part).write_csv(path)
             else:
                 part.write_parquet(path)
 

@@ -1,10 +1,10 @@
 """Reproducing papers: a folder with study files, claims and figures, run, judged and drawn.
 
 ``folder`` has the format, ``planning`` what is run, ``running`` how, ``deriving`` what is made of it, ``judging`` the
-verdicts of one replicate, ``reseeding`` what differs between replicates, ``replicating`` their order and the loop,
-``earlier`` what was judged elsewhere, ``verdicts`` what comes of all of them, ``figures``, ``storing`` and ``output``
-what is written. ``space`` says what a paper leaves open, ``robustness`` runs points of it, ``shares`` has what they say
-of clauses, ``robustness_output`` what is written. The papers that fairlane comes with are in ``published``.
+findings of one replicate, ``reseeding`` what differs between replicates, ``replicating`` their order and the loop,
+``verdicts`` what comes of all of them, ``storing`` the table of verdicts, ``figures`` and ``output`` what is written.
+``space`` says what a paper leaves open, ``robustness`` runs points of it, ``shares`` has what they say of clauses,
+``robustness_output`` what is written. The papers that fairlane comes with are in ``published``.
 """
 
 from collections.abc import Sequence

@@ -24,7 +24,8 @@ from fairlane.papers.judging import Judged
 from fairlane.papers.planning import Options, Plan, check_outputs, plan_of
 from fairlane.papers.replicating import judge
 from fairlane.papers.running import Done, outcome_of, parts_of
-from fairlane.papers.space import Space, Value
+from fairlane.papers.space import Space, Value, columns_of
+from fairlane.papers.storing import read_table
 from fairlane.papers.verdicts import once
 from fairlane.results.schemas import MAP, types
 from fairlane.study.design import space_filling
@@ -117,6 +118,12 @@ class Mapped:
         simulated = {key: task for run in self.runs for key, task in run.done.items()}
         return sum(outcome.cpu for outcome in simulated.values()) + sum(run.derived_cpu_s for run in self.runs)
 
+    @property
+    def failed(self) -> list[str]:
+        """Points that could not be run, and claims that could not be judged at a point, with the reason."""
+        failures = [f"{run.point}: {run.error}" for run in self.runs if run.error]
+        return failures + [f"{run.point}, {claim}: {why}" for run in self.runs for claim, why in run.missing.items()]
+
     def once(self, claim: str, *, defaults: bool) -> tuple[list[int], int]:
         """Points, or repeats of the defaults, whose results for a claim no earlier one has; and how many there are."""
         runs = [run for run in self.runs if claim in run.identities and (run.point.number < 1) == defaults]
@@ -134,8 +141,9 @@ class Mapped:
             {"point": run.point.number, **run.point.values, "cpu_s": run.cpu_s, "error": run.error or None}
             for run in self.runs
         ]
-        kinds = {parameter.name: pl.String if parameter.levels else pl.Float64 for parameter in self.space.parameter}
-        return pl.DataFrame(rows, {"point": pl.Int64, **kinds, "cpu_s": pl.Float64, "error": pl.String})
+        return pl.DataFrame(
+            rows, {"point": pl.Int64, **columns_of(self.space.parameter), "cpu_s": pl.Float64, "error": pl.String}
+        )
 
 
 def points_of(space: Space, count: int, seed: int = SEED) -> list[Point]:
@@ -220,11 +228,11 @@ def earlier_points(folder: Folder, space: Space, points: Sequence[Point], files:
     """
     runs: dict[int, PointRun] = {}
     names = [parameter.name for parameter in space.parameter]
+    columns = {**columns_of(space.parameter), "error": pl.String, "cpu_s": pl.Float64, **_COLUMNS}
     claims = [claim.id for claim in claims_of(folder, space)]
     of = {point.number: point for point in points}
     for path in files:
-        file = path / TABLE if path.is_dir() else path
-        table = _read(file, names)
+        file, table = read_table(path, TABLE, columns)
         if unknown := next((name for name in table["claim"].drop_nulls() if name not in claims), None):
             problem = Problem.unknown("claim", f"claim of {folder.name}'s map", unknown, claims, unknown)
             raise ScenarioError(replace(problem, file=str(file)))
@@ -241,18 +249,6 @@ def earlier_points(folder: Folder, space: Space, points: Sequence[Point], files:
             missing = dict.fromkeys({*claims} - {*judged["claim"]}, f"missing in {file}")
             runs[point.number] = PointRun(point, judged.rows(), {}, "", missing, stored["cpu_s"])
     return runs
-
-
-def _read(file: Path, parameters: Sequence[str]) -> pl.DataFrame:
-    columns = {"error": pl.String, "cpu_s": pl.Float64, **_COLUMNS}
-    try:
-        table = pl.read_csv(file, infer_schema_length=None, schema_overrides=columns)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        words = f"cannot be read: {str(error).splitlines()[0]}"
-        raise ScenarioError(Problem("--with", words, allowed=f"a {TABLE} of this map", file=str(file))) from None
-    if missing := [name for name in (*parameters, *columns) if name not in table.columns]:
-        raise ScenarioError(Problem("columns", f"{missing[0]} is missing", allowed="those of this map", file=str(file)))
-    return table
 
 
 def _alike(stored: object, value: Value) -> bool:

@@ -1,7 +1,6 @@
 """Write a robustness map: tables, a figure and a page of one paper, and those of several papers together."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from math import isfinite
 from pathlib import Path
@@ -19,6 +18,7 @@ from fairlane.papers.shares import summarised
 from fairlane.papers.space import Parameter, space_of
 from fairlane.results.manifest import check_listed, unseal
 from fairlane.results.notes import by_name, sentence
+from fairlane.results.parquet import rounded
 from fairlane.results.reproduction import (
     DEPENDS,
     MAP_META,
@@ -27,7 +27,7 @@ from fairlane.results.reproduction import (
     RobustnessResults,
     seal_reproduction,
 )
-from fairlane.results.schemas import MAP
+from fairlane.results.schemas import MAP, types
 from fairlane.study.tasks.closure import sources
 from fairlane.study.tasks.executor import Executor
 from fairlane.study.tasks.pools import open_pool
@@ -40,39 +40,15 @@ PAGE, PICTURE = "robustness.md", "robustness"
 POINTS = TABLE
 CLAUSES, INDICES, LEVELS = (f"robustness-{name}.csv" for name in ("clauses", "indices", "levels"))
 """Every number at every point; clauses; indices by clause and parameter; shares by level."""
-DIGITS = 6
-"""Significant digits in CSV files."""
 
 
-@dataclass(frozen=True)
-class Map:
-    """A map and its tables."""
-
-    mapped: Mapped
-    clauses: pl.DataFrame
-    indices: pl.DataFrame
-    levels: pl.DataFrame
-
-    @classmethod
-    def of(cls, mapped: Mapped) -> "Map":
-        """With the tables that follow from the points."""
-        return cls(mapped, **summarised(mapped))
-
-    @property
-    def results(self) -> RobustnessResults:
-        """The same in memory as what is read from its folder."""
-        mapped = self.mapped
-        every = mapped.points.join(mapped.found, on="point", how="left", maintain_order="left_right")
-        names = [pl.lit(mapped.folder.name).alias("paper"), pl.lit(mapped.title).alias("title")]
-        tables = (every, self.clauses.select(*names, pl.all()), self.indices, self.levels)
-        return RobustnessResults(_meta(self), dict(zip(MAP, tables, strict=True)))
-
-    @property
-    def failed(self) -> list[str]:
-        """Points that could not be run, and claims that could not be judged at a point, with the reason."""
-        runs = self.mapped.runs
-        failures = [f"{run.point}: {run.error}" for run in runs if run.error]
-        return failures + [f"{run.point}, {claim}: {reason}" for run in runs for claim, reason in run.missing.items()]
+def results_of(mapped: Mapped) -> RobustnessResults:
+    """The tables of a map, as they are read from its folder."""
+    every = mapped.points.join(mapped.found, on="point", how="left", maintain_order="left_right")
+    tables = summarised(mapped)
+    names = [pl.lit(mapped.folder.name).alias("paper"), pl.lit(mapped.title).alias("title")]
+    tables["robustness-clauses"] = tables["robustness-clauses"].select(*names, pl.all())
+    return RobustnessResults(_meta(mapped), {"robustness": every, **tables})
 
 
 def check_points(points: int, cpu_hours: float | None) -> None:
@@ -94,7 +70,7 @@ def map_robustness(
     earlier: Sequence[Path] = (),
     workers: int | None = None,
     dask: str | None = None,
-) -> tuple[Map, Sequence[str]]:
+) -> tuple[Mapped, RobustnessResults, Sequence[str]]:
     """Runs what is missing in ``out``, and stores tables, figure and page there.
 
     Args:
@@ -109,7 +85,7 @@ def map_robustness(
         dask: Address of a Dask scheduler whose workers to use instead.
 
     Returns:
-        The map, and the names of stored answers that had changed and were computed again.
+        The map, its results, and the names of stored answers that had changed and were computed again.
 
     Raises:
         ScenarioError: A file or a number is wrong, or no point can be prepared.
@@ -118,36 +94,35 @@ def map_robustness(
     opened, kept = space_of(paper, space), Store(out, stored_as)
     limit_s = None if cpu_hours is None else cpu_hours * 3600
     with Executor(open_pool(workers, dask), kept, watcher, attempts=1) as executor:
-        robustness = Map.of(run_points(paper, opened, executor, points, limit_s=limit_s, earlier=earlier))
-    store(robustness, out)
-    return robustness, kept.damaged
+        mapped = run_points(paper, opened, executor, points, limit_s=limit_s, earlier=earlier)
+    return mapped, store(mapped, out), kept.damaged
 
 
-def store(robustness: Map, folder: Path) -> None:
+def store(mapped: Mapped, folder: Path) -> RobustnessResults:
     """Writes everything into the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     unseal(folder)
-    results = robustness.results
+    results = results_of(mapped)
     for name, table in results.frames.items():
-        _write(table, folder / f"{name}.csv")
+        rounded(table).write_csv(folder / f"{name}.csv")
     view = view_of([results])
     write_pictures(view, {name: charts for name, charts in view.pictures.items() if name == PICTURE}, folder)
-    (folder / PAGE).write_text("\n".join(_page(robustness)), encoding="utf-8")
+    (folder / PAGE).write_text("\n".join(_page(mapped, results)), encoding="utf-8")
     (folder / MAP_META).write_text(results.meta.model_dump_json(indent=1) + "\n", encoding="utf-8")
     seal_reproduction(folder)
+    return results
 
 
-def _meta(robustness: Map) -> MapMeta:
-    mapped = robustness.mapped
+def _meta(mapped: Mapped) -> MapMeta:
     left_out = [f"{claim} is left out: {why}." for claim, why in mapped.space.left_out.items()]
     return MapMeta(
         version=version("fairlane"),
         paper=mapped.folder.name,
         title=mapped.title,
         simulator=sources(),
-        lines=list(headlines(robustness)),
+        lines=list(_headlines(mapped)),
         parameters=[dict(zip(_COLUMNS, _facts(parameter), strict=True)) for parameter in mapped.space.parameter],
-        left_out=[*left_out, *(f"Not judged: {reason}" for reason in robustness.failed)],
+        left_out=[*left_out, *(f"Not judged: {reason}" for reason in mapped.failed)],
     )
 
 
@@ -163,23 +138,13 @@ def _facts(parameter: Parameter) -> tuple[str, ...]:
     return parameter.name, parameter.title, f"{over}{scale}", str(parameter.shown(parameter.usual)), parameter.source
 
 
-def _write(table: pl.DataFrame, path: Path) -> None:
-    table.with_columns(pl.col(pl.Float64).round_sig_figs(DIGITS)).write_csv(path)
-
-
-def _ran(robustness: Map) -> str:
-    """Say how many points were run."""
-    numbers = [run.point.number for run in robustness.mapped.runs if not run.error]
-    points, repeats = sum(number > 0 for number in numbers), sum(number < 1 for number in numbers)
-    wanted = robustness.mapped.wanted
-    of = f" of {wanted:,}" if points < wanted else ""
-    return f"{plural(points, 'point')}{of} and {plural(repeats, 'repeat')} of the defaults"
-
-
-def headlines(robustness: Map) -> Iterator[str]:
+def _headlines(mapped: Mapped) -> Iterator[str]:
     """Yield sentences on the number of points, the studies, and the processor time."""
-    mapped = robustness.mapped
-    yield f"{_ran(robustness)}, {seconds(mapped.cpu_s)} of processor time."
+    numbers = [run.point.number for run in mapped.runs if not run.error]
+    points, repeats = sum(number > 0 for number in numbers), sum(number < 1 for number in numbers)
+    of = f" of {mapped.wanted:,}" if points < mapped.wanted else ""
+    ran = f"{plural(points, 'point')}{of} and {plural(repeats, 'repeat')} of the defaults"
+    yield f"{ran}, {seconds(mapped.cpu_s)} of processor time."
     yield f"System: {mapped.space.system}."
     yield from by_name((claim.id, line) for claim in mapped.claims for line in _repeats(mapped, claim.id))
 
@@ -196,17 +161,20 @@ def _repeats(mapped: Mapped, claim: str) -> Iterator[str]:
         yield f"{repeated}: the parameters that differ change nothing there."
 
 
-def _page(robustness: Map) -> Iterator[str]:
-    mapped = robustness.mapped
+def _page(mapped: Mapped, results: RobustnessResults) -> Iterator[str]:
     yield f"# {mapped.title}: robustness\n"
     yield f"{RESULTS}\n"
-    yield from (f"{line}\n" for line in headlines(robustness))
-    yield from _clause_table(robustness.clauses)
+    yield from (f"{line}\n" for line in results.meta.lines)
+    yield from _clause_table(results.frames["robustness-clauses"])
     yield f"\n![share and indices of each clause]({PICTURE}.png)\n"
-    yield from _levels_table(robustness)
-    yield from _parameter_table(robustness)
+    yield from _levels_table(results.frames)
+    yield "\nThe plausible space:\n"
+    yield "| parameter | meaning | range | default | source |\n|---|---|---|---|---|"
+    for name, *rest in (parameter.values() for parameter in results.meta.parameters):
+        yield f"| `{name}` | {' | '.join(rest)} |"
+    yield ""
     yield from (f"- `{claim}` is left out: {why}" for claim, why in mapped.space.left_out.items())
-    yield from (f"- Left out: {reason}" for reason in robustness.failed)
+    yield from (f"- Left out: {reason}" for reason in mapped.failed)
     yield ""
 
 
@@ -222,9 +190,9 @@ def _clause_table(clauses: pl.DataFrame) -> Iterator[str]:
         yield f"| {' | '.join(cells)} |"
 
 
-def _levels_table(robustness: Map) -> Iterator[str]:
+def _levels_table(frames: Mapping[str, pl.DataFrame]) -> Iterator[str]:
     """Yield a table of clauses that depend: the share at the levels of the two parameters that decide most."""
-    depends = robustness.clauses.filter(pl.col("verdict") == DEPENDS, pl.col("decided_by") != "")
+    depends = frames["robustness-clauses"].filter(pl.col("verdict") == DEPENDS, pl.col("decided_by") != "")
     if not depends.height:
         return
     yield "What clauses that depend are decided by, at most two parameters each:\n"
@@ -232,22 +200,13 @@ def _levels_table(robustness: Map) -> Iterator[str]:
     for claim, clause, text, decided in depends.select("claim", "clause", "says", "decided_by").iter_rows():
         for name in decided.split(", ")[:2]:
             place = {"claim": claim, "clause": clause, "parameter": name}
-            (index,) = robustness.indices.filter(**place).iter_rows(named=True)
+            (index,) = frames["robustness-indices"].filter(**place).iter_rows(named=True)
             parts = [
                 f"{row['level']}: {percent(row['share'])}"
-                for row in robustness.levels.filter(**place).iter_rows(named=True)
+                for row in frames["robustness-levels"].filter(**place).iter_rows(named=True)
             ]
             number = f"{index['index']:.2f} ({index['index_low']:.2f} to {index['index_high']:.2f})"
             yield f"| {text} | {name} | {number} | {'; '.join(parts)} |"
-
-
-def _parameter_table(robustness: Map) -> Iterator[str]:
-    yield "\nThe plausible space:\n"
-    yield "| parameter | meaning | range | default | source |\n|---|---|---|---|---|"
-    for parameter in robustness.mapped.space.parameter:
-        name, *rest = _facts(parameter)
-        yield f"| `{name}` | {' | '.join(rest)} |"
-    yield ""
 
 
 def read_clauses(folder: Path) -> pl.DataFrame:
@@ -258,7 +217,7 @@ def read_clauses(folder: Path) -> pl.DataFrame:
     path = folder / CLAUSES
     check_listed(path)
     try:
-        table = pl.read_csv(path)
+        table = pl.read_csv(path, schema_overrides=types(MAP["robustness-clauses"]))
         table.select("title").row(0)  # there is a clause
         clauses = table.with_columns(pl.col("decided_by").fill_null(""))
         unknown = [verdict for verdict in clauses["verdict"] if verdict not in MAP_VERDICTS]
@@ -279,7 +238,7 @@ def combine(folders: Sequence[Path], out: Path) -> pl.DataFrame:
     """Draws the maps of several papers as one figure, and returns their clauses, which are stored next to it."""
     together = pl.concat(map(read_clauses, folders), how="diagonal_relaxed")
     out.mkdir(parents=True, exist_ok=True)
-    _write(together, out / CLAUSES)
+    rounded(together).write_csv(out / CLAUSES)
     view = papers(together)
     write_pictures(view, view.pictures, out)
     return together

@@ -64,9 +64,9 @@ def title_of(space: Space, claim: Claim, number: int) -> str:
 
 
 def summarised(mapped: Mapped) -> dict[str, pl.DataFrame]:
-    """The tables ``clauses``, ``indices`` and ``levels`` of a map."""
+    """The tables of clauses, indices and levels of a map, by name."""
     findings, points = by_point(mapped.found), mapped.points.drop("cpu_s", "error")
-    tables: dict[str, list[tuple[object, ...]]] = {"clauses": [], "indices": [], "levels": []}
+    clauses, indices_of, levels = list[tuple[object, ...]](), list[tuple[object, ...]](), list[tuple[object, ...]]()
     for claim in mapped.claims:
         for number, clause in enumerate(claim.clause, 1):
             of_clause = findings.filter(claim=claim.id, clause=number)
@@ -77,14 +77,13 @@ def summarised(mapped: Mapped) -> dict[str, pl.DataFrame]:
                 kept, repeats = mapped.once(claim.id, defaults=True)
                 repeated = of_clause.filter(pl.col("point").is_in(kept))
                 still = len(kept) == 1 and repeats >= FEWEST_REPEATS
-                tables["clauses"].append(
+                clauses.append(
                     (*key, title_of(mapped.space, claim, number), *_clause(clause, drawn, repeated, indices, still))
                 )
-                tables["indices"] += [(*key, *row) for row in _index_rows(indices)]
-                tables["levels"] += [
-                    (*key, *row) for parameter in mapped.space.parameter for row in _levels(drawn, parameter)
-                ]
-    return {name: pl.DataFrame(rows, types(MAP[f"robustness-{name}"]), orient="row") for name, rows in tables.items()}
+                indices_of += [(*key, *row) for row in _index_rows(indices)]
+                levels += [(*key, *row) for parameter in mapped.space.parameter for row in _levels(drawn, parameter)]
+    tables = dict(zip([*MAP][1:], (clauses, indices_of, levels), strict=True))
+    return {name: pl.DataFrame(rows, types(MAP[name]), orient="row") for name, rows in tables.items()}
 
 
 Indices = Mapping[str, tuple[Sensitivity, Sensitivity | None]]
@@ -108,18 +107,13 @@ def _index_rows(indices: Indices) -> Iterator[tuple[object, ...]]:
 def _clause(
     clause: Clause, drawn: pl.DataFrame, repeated: pl.DataFrame, indices: Indices, still: bool
 ) -> tuple[object, ...]:
-    held = int(drawn["holds"].sum())
-    part = share(held, drawn.height)
+    counts = _held(drawn)
     beyond = {name: margin.index for name, (margin, _) in indices.items() if margin.beyond_chance}
     decided = ", ".join(sorted(beyond, key=lambda name: -beyond[name]))
     return (
-        verdict_of(held, drawn.height, calibrated=bool(clause.calibrated)),
+        verdict_of(counts[1], counts[0], calibrated=bool(clause.calibrated)),
         bool(clause.near_certain),
-        drawn.height,
-        held,
-        part.value,
-        part.low,
-        part.high,
+        *counts,
         repeated.height,
         int(repeated["holds"].sum()),
         0.0 if still else _chance(drawn, repeated),
@@ -146,5 +140,11 @@ def _levels(drawn: pl.DataFrame, parameter: Parameter) -> Iterator[tuple[object,
         level = (
             str(cut[0]) if parameter.levels else f"{parameter.shown(cut.min())} to {parameter.shown(cut.max())}"  # type: ignore[arg-type]
         )
-        held = share(int(part["holds"].sum()), part.height)
-        yield parameter.name, level, part.height, int(part["holds"].sum()), held.value, held.low, held.high
+        yield parameter.name, level, *_held(part)
+
+
+def _held(points: pl.DataFrame) -> tuple[int, int, float, float | None, float | None]:
+    """How many points there are, at how many the clause holds, and the share with its interval."""
+    held = int(points["holds"].sum())
+    part = share(held, points.height)
+    return points.height, held, part.value, part.low, part.high

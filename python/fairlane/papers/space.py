@@ -8,10 +8,11 @@ of a key ``{value}`` stands for the value, and ``{value} * 16 KiB`` for a multip
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from math import exp, log
 from typing import Any, Literal, Self
 
+import polars as pl
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from fairlane.core.errors import Problem, ScenarioError
@@ -269,6 +270,11 @@ def space_of(folder: Folder, name: str | None = None) -> Space:
     if wrong:
         raise ScenarioError(problem.at(str(folder.path / file), None) for problem in wrong)
     return space
+
+
+def columns_of(parameters: Iterable[Parameter]) -> dict[str, Any]:
+    """The columns of a table with a row for each point: the values of the parameters."""
+    return {parameter.name: pl.String if parameter.levels else pl.Float64 for parameter in parameters}
 
 
 def _texts(given: Any) -> Iterator[str]:

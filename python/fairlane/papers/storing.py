@@ -165,7 +165,10 @@ def known(files: Sequence[Path], plan: Plan, *, running: bool) -> dict[str, dict
     names = [claim.id for claim in plan.folder.claims]
     variants = ["", *plan.folder.paper.variant]
     for path in files:
-        table = _read(path)
+        _, table = read_table(path, CLAUSES, COLUMNS)
+        without = pl.lit("").alias(VARIANT) if VARIANT not in table.columns else pl.col(VARIANT).fill_null("")
+        texts = pl.col("scaled").fill_null("").replace({"false": "", "true": "not said"})  # of earlier versions
+        table = table.with_columns(without, texts)
         if unknown := next((name for name in table["claim"] if name not in names), None):
             problem = Problem.unknown("claim", f"claim of {plan.name}", unknown, names, unknown)
             raise ScenarioError(replace(problem, file=str(path)))
@@ -193,22 +196,18 @@ def known(files: Sequence[Path], plan: Plan, *, running: bool) -> dict[str, dict
     return replicates_by_claim
 
 
-def _read(path: Path) -> pl.DataFrame:
-    file = path / CLAUSES if path.is_dir() else path
+def read_table(path: Path, name: str, columns: Mapping[str, Any]) -> tuple[Path, pl.DataFrame]:
+    """A table that a run has stored, by its file or its folder. Raises ``ScenarioError`` if it lacks ``columns``."""
+    file = path / name if path.is_dir() else path
     try:
         names = pl.read_csv(file, n_rows=0).columns
-        if missing := [name for name in COLUMNS if name not in names]:
-            raise ScenarioError(
-                Problem("columns", f"{missing[0]} is missing", allowed=", ".join(COLUMNS), file=str(file))
-            )
-        types = {**COLUMNS, VARIANT: pl.String}
-        clauses = pl.read_csv(file, columns=[name for name in types if name in names], schema_overrides=types)
-        without = pl.lit("").alias(VARIANT) if VARIANT not in names else pl.col(VARIANT).fill_null("")
-        scaled = pl.col("scaled").fill_null("").replace({"false": "", "true": "not said"})  # of earlier versions
-        return clauses.with_columns(without, scaled)
+        if missing := [column for column in columns if column not in names]:
+            words = f"{missing[0]} is missing"
+            raise ScenarioError(Problem("columns", words, allowed=", ".join(columns), file=str(file)))
+        return file, pl.read_csv(file, infer_schema_length=None, schema_overrides={VARIANT: pl.String, **columns})
     except (OSError, pl.exceptions.PolarsError) as error:
         words = f"cannot be read: {str(error).splitlines()[0]}"
-        raise ScenarioError(Problem("--with", words, allowed=f"a {CLAUSES} of this paper", file=str(file))) from None
+        raise ScenarioError(Problem("--with", words, allowed=f"a {name} of this paper", file=str(file))) from None
 
 
 def _finding(path: Path, claim: Claim, row: Mapping[str, Any]) -> Finding:

@@ -14,14 +14,12 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from math import comb, isfinite, isnan
-from statistics import mean, median, stdev
+from statistics import mean, stdev
 
-import polars as pl
-
+from fairlane.core.statistics import spread
 from fairlane.core.wording import plural
 from fairlane.papers.folder import Claim, Clause
 from fairlane.papers.judging import Finding, Judged
-from fairlane.results.notes import distinct
 
 HOLDS_FROM, FAILS_UP_TO = 90, 10
 """Percent of replicates from which a clause holds, and up to which it does not."""
@@ -89,7 +87,7 @@ class Measured:
     @property
     def summary(self) -> tuple[float, float, float] | None:
         """Median, least and greatest value; None without a value."""
-        return (median(self.values), min(self.values), max(self.values)) if self.values else None
+        return spread(self.values)
 
     @property
     def nearness(self) -> float:
@@ -98,10 +96,8 @@ class Measured:
         Infinite where nothing varies, or where fewer than two replicates have a value.
         """
         margins = [finding.margin for finding in self.findings.values() if isfinite(finding.margin)]
-        spread = stdev(margins) if len(margins) > 1 else 0.0
-        if spread == 0:
-            return float("inf")
-        return abs(mean(margins)) / spread
+        deviation = stdev(margins) if len(margins) > 1 else 0.0
+        return abs(mean(margins)) / deviation if deviation else float("inf")
 
 
 @dataclass(frozen=True)
@@ -313,9 +309,10 @@ def joined(settings: Sequence[ClaimVerdict]) -> ClaimVerdict:
 
 def once(identities: Mapping[int, str]) -> list[int]:
     """The replicates, or points, that do not repeat an earlier one; those without an identity count."""
-    rows = [(number, identity or f"unknown {number}") for number, identity in identities.items()]
-    table = pl.DataFrame(rows, {"number": pl.Int64, "identity": pl.String}, orient="row")
-    return distinct(table, ["identity"])["number"].to_list()
+    first: dict[str | int, int] = {}
+    for number, identity in identities.items():
+        first.setdefault(identity or number, number)
+    return [*first.values()]
 
 
 def _clauses(claim: Claim, counted: Mapping[int, Sequence[Finding]], verdict: Verdict | None) -> list[ClauseVerdict]:

@@ -93,8 +93,12 @@ DIGITS = 6
 
 def plain_columns(table: pl.DataFrame) -> dict[str, list[Any]]:
     """The columns by name."""
-    rounded = table.with_columns(pl.col(pl.Float64, pl.Float32).round_sig_figs(DIGITS))
-    return {column.name: _plain(column).to_list() for column in rounded}
+    return {column.name: _plain(column).to_list() for column in rounded(table)}
+
+
+def rounded(table: pl.DataFrame) -> pl.DataFrame:
+    """The table with six significant digits."""
+    return table.with_columns(pl.col(pl.Float64, pl.Float32).round_sig_figs(DIGITS))
 
 
 def _plain(column: pl.Series) -> pl.Series:

@@ -19,7 +19,7 @@ from fairlane.papers.campaign.comparing import RIGHT, verdict
 from fairlane.papers.campaign.predicting import simulated
 from fairlane.papers.campaign.simulating import Model
 from fairlane.papers.shares import verdict_of
-from fairlane.papers.space import Value
+from fairlane.papers.space import Value, columns_of
 from fairlane.study.design import space_filling
 from fairlane.study.tasks.executor import Executor
 from fairlane.study.tasks.task import read
@@ -121,6 +121,6 @@ def mapped(model: Model, wanted: Sequence[Cell], executor: Executor, count: int 
             rows.append((point, str(cell), measured, predicted, verdict(measured, predicted, campaign.judging)))
     columns = {"point": pl.Int64, "cell": pl.String, "measured": pl.Float64, "predicted": pl.Float64}
     table_of_cells = pl.DataFrame(rows, {**columns, "verdict": pl.String}, orient="row")
-    kinds = {parameter.name: pl.String if parameter.levels else pl.Float64 for parameter in campaign.unknown}
+    kinds = columns_of(campaign.unknown)
     table = pl.DataFrame([{"point": at, **values} for at, values in enumerate(points)], {"point": pl.Int64, **kinds})
     return Mapped(table_of_cells, table, failed, excluded)
