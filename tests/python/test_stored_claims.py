@@ -20,6 +20,7 @@ from fairlane.papers.reproduce import plan
 from fairlane.papers.running import Outcome
 from fairlane.papers.storing import known, table_of
 from fairlane.papers.verdicts import ClaimVerdict, Verdict
+from fairlane.results.reproduction import claims_of, numbers_of, spread_of
 from fairlane.study.sql import Database
 
 if TYPE_CHECKING:
@@ -97,10 +98,10 @@ STORED = sorted(path.parent.name for path in PAGES.glob("*/verdicts.md"))
 
 
 @lru_cache
-def _verdicts(paper: str) -> Sequence[ClaimVerdict]:
-    """What the stored numbers of all replicates say of each claim."""
+def _verdicts(paper: str, *files: str) -> Sequence[ClaimVerdict]:
+    """What the stored numbers of all replicates say of each claim; ``files`` of the paper's are judged as well."""
     chosen = replace(plan(paper), studies={})
-    earlier = known([PAGES / paper], chosen, running=False)
+    earlier = known([PAGES / paper, *(PAGES / paper / file for file in files)], chosen, running=False)
     nowhere = cast("Executor", None)  # nothing is performed
     return repeat(chosen, Outcome(Database(), {}, {}), nothing(chosen), nowhere, 0, None, earlier).verdicts
 
@@ -120,6 +121,33 @@ def test_the_verdicts_on_a_page_follow_from_the_stored_numbers(paper: str) -> No
     assert {one.ending for one in verdicts} <= {*ENDINGS}
     contradicted = [one for one in verdicts if one.ending is Verdict.CONTRADICTED]
     assert [one.claim.id for one in contradicted if not one.claim.because] == []
+
+
+SETTINGS = {
+    "": "60 ms",
+    "period-15ms": "15 ms",
+    "period-5ms": "5 ms, five combinations of variants",
+    "eager-8k": "the same, eager limit 8 KiB",
+    "tracer": "the same, rules of TraceR",
+}
+"""Columns of the table of savoie2020's variants: the length of a period, and what else differs."""
+
+
+def test_the_table_of_variants_follows_from_the_stored_numbers() -> None:
+    rows = []
+    for settings in claims_of(table_of(_verdicts("savoie2020", "period-5ms.csv"))):
+        by_variant = {setting[0]["variant"]: list(numbers_of(setting)) for setting in settings}
+        if "period-5ms" not in by_variant:
+            continue
+        for at, (first, *_) in enumerate(by_variant[""]):
+            cells = dict.fromkeys(SETTINGS.values(), "")
+            for variant in SETTINGS.keys() & by_variant.keys():
+                number = by_variant[variant][at]
+                held, of = number[0]["clause_held"], number[0]["clause_replicates"]
+                cells[SETTINGS[variant]] = f"{spread_of(number)}; {held} of {of}"
+            claim = f"`{first['claim'].removeprefix('savoie.small.')}`"
+            rows.append({"claim": claim, "measured": first["measured"], "asked": first["band"], **cells})
+    assert pl.DataFrame(rows).write_csv() == (PAGES / "savoie2020" / "variants.csv").read_text()
 
 
 def _cell(verdicts: Iterable[ClaimVerdict]) -> str:
@@ -161,7 +189,8 @@ def test_the_stored_improvement_of_placements_agrees_with_the_clauses_and_with_t
         greatest=pl.col("max_improvement").max(),
         least=pl.col("min_improvement").min(),
     )
-    values = pl.read_csv(folder / "clauses.csv").filter(claim="savoie.small.static")
+    clauses = pl.read_csv(folder / "clauses.csv").with_columns(pl.col("variant").fill_null(""))
+    values = clauses.filter(claim="savoie.small.static", variant="")
     for clause, column in ((1, "gaining"), (2, "greatest"), (4, "least")):
         both = values.filter(clause=clause).join(replicates, on="replicate")
         assert both.height == 8, clause
