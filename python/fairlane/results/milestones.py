@@ -64,6 +64,20 @@ class Milestones:
         """Read what ``written`` has made."""
         return cls(**data)
 
+    def cut(self, until: int) -> Self:
+        """Return those of the same run if it had ended earlier, ``until`` ps after the beginning of the simulation."""
+        lasted = until - self.start
+        times = [time for time in self.times if time <= lasted]
+        return replace(
+            self,
+            times=times,
+            iterations=len(times) * self.stride,
+            ended=self.ended if self.ended is not None and self.ended <= lasted else None,
+            later=(),
+            until=min(self.until, max(0, lasted)),
+            elapsed=self.elapsed[: len(times)] if self.elapsed is not None else None,
+        )
+
     @property
     def known(self) -> Sequence[int]:
         """Return the times of completed iterations, those after the end of the simulated time included."""
@@ -149,6 +163,16 @@ def _aligned(run: Milestones, reference: Milestones) -> tuple[int, Sequence[int]
     count = min(of.stride * len(of.times) for of in (run, reference)) // stride
     times, others = (of.times[stride // of.stride - 1 :: stride // of.stride][:count] for of in (run, reference))
     return stride, times, others
+
+
+def segments(run: Milestones, reference: Milestones, count: int) -> Sequence[float]:
+    """Return the change of throughput in each of ``count`` parts of a run, with as many iterations each.
+
+    There must be at least one iteration for each.
+    """
+    _, times, others = _aligned(run, reference)
+    spent, before = (np.array_split(differences(of), count) for of in (times, others))
+    return [float(reference_part.sum() / part.sum()) - 1 for part, reference_part in zip(spent, before, strict=True)]
 
 
 def lost_time(run: Milestones, reference: Milestones) -> tuple[Common, Estimate] | None:

@@ -20,6 +20,51 @@ from fairlane.results.schemas import STUDY, STUDY_SCHEMA_VERSION, types
 META = "study.json"
 
 
+class PilotEffect(Table):
+    """An effect in the pilot by which a study has chosen the length of its runs: the mean over jobs."""
+
+    condition: str
+    treatment: str
+    between: float
+    """Standard deviation between replicates that last for ever."""
+    within: float
+    """Standard deviation that the course of a run of the whole duration adds."""
+    shift: float | None
+    """Mean difference of the shorter length that was compared from the whole duration; None if none was."""
+    shift_low: float | None
+    shift_high: float | None
+
+
+class RunLength(Table):
+    """The simulated time of a study's runs where that was chosen, by what it was, and what was expected of it."""
+
+    duration_ps: int
+    """The scenario's duration, which the runs of the pilot had."""
+    length_ps: int
+    """The length that was chosen."""
+    kept_because: str = ""
+    """Why it is the scenario's duration; empty if it is not."""
+    pilot: int
+    """Replicates of the pilot."""
+    accepted: float
+    """Largest shift that is accepted."""
+    replicates: int | None = None
+    """Replicates that this length was expected to need; None if the pilot does not say."""
+    replicates_of_duration: int | None = None
+    """Replicates that the scenario's duration was expected to need."""
+    cost_s: float | None = None
+    """Estimated processor time that this length takes after the pilot, s; the same on all machines."""
+    cost_of_duration_s: float | None = None
+    """Estimated processor time that the scenario's duration takes after the pilot, s."""
+    expected_half_width: float | None = None
+    """Half of the widest interval of an effect that was expected."""
+    reached_half_width: float | None = None
+    """Half of the widest interval of an effect that was reached."""
+    compared_ps: int | None = None
+    """The shorter length that ``effects`` compare with the whole duration."""
+    effects: list[PilotEffect] = Field(default_factory=list)
+
+
 class StudyMeta(Table):
     """Provenance of a study, kept in ``study.json``.
 
@@ -54,6 +99,8 @@ class StudyMeta(Table):
     """Stored answers that had changed since they were stored, and so were computed again in that call."""
     notes: list[str] = Field(default_factory=list)
     """Notes on the results, a sentence each."""
+    length: RunLength | None = None
+    """How long runs are, where the study chose that."""
 
 
 @dataclass(frozen=True, repr=False)

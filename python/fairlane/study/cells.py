@@ -18,6 +18,9 @@ from fairlane.study.treatments.base import Overrides
 CALIBRATE = "fairlane.study.pinned:calibrate"
 DEFAULT, ISOLATED = "default", "isolated"
 """Name of untreated runs in the column of treatments."""
+TASK_S = 0.01
+"""Processor time of a simulation besides what its scenario's size takes, s, as measured with `examples/quickstart.toml`
+at durations of 6 and 60 ms."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,12 @@ class Cell:
     runs: list[CellRun] = field(default_factory=list)
     worked_out: str = ""
     """Digest of the scenario with all decisions made, where the tasks leave some open."""
+    set_up: float = 0.0
+    """Estimated processor time of the default run before it begins, s."""
+    hop: float = 0.0
+    """Estimated processor time of a packet-hop, s."""
+    duration: str | None = None
+    """Duration of the scenario if the cell's runs are shorter."""
 
     @property
     def identity(self) -> tuple[str, ...]:
@@ -83,9 +92,9 @@ class Cell:
     def calibrations(self) -> Mapping[str, Task]:
         """The task that calibrates a job's compute time, by job, where it is not known."""
         jobs = self.pinned.scenario["jobs"] if self.jobs else ()
-        # Calibrated for a job that starts at the beginning and never ends.
+        # Calibrated for a job that starts at the beginning and never ends, and as if runs were not shortened.
         endless = [{key: value for key, value in job.items() if key not in ("start", "stop")} for job in jobs]
-        always = self.pinned.changed(jobs=endless)
+        always = self.pinned.changed(jobs=endless, **({"duration": self.duration} if self.duration else {}))
         return {
             job["name"]: always.isolated(at).of(CALIBRATE, f"compute time of {job['name']}")
             for at, job in enumerate(jobs)
@@ -114,6 +123,10 @@ class Cell:
         """The isolated runs of a kind of treatment; none where they are part of its default run."""
         tasks = {job: kind.isolated(pinned, number) for number, job in enumerate(self.pinned.names)}
         return [CellRun(kind.baseline, ISOLATED, job, task, kind, own) for job, task in tasks.items() if task]
+
+    def set_up_of(self, task: Task) -> float:
+        """The estimated processor time of a task before its simulation begins, s."""
+        return TASK_S + self.set_up * task.cost / self.pinned.cost
 
     def of(self, treatment: str, baseline: str | None = None, own: str | None = None) -> list[CellRun]:
         """Its runs with a treatment, or without: of one baseline or of all; isolated ones of a treatment's own."""

@@ -7,7 +7,7 @@ hosts. Compute times are found first, on the default scenario, and hold for all.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,11 +15,16 @@ import polars as pl
 from typing_extensions import override
 
 from fairlane.core.errors import BuildError, Problem, ScenarioError
+from fairlane.core.units import DURATION
 from fairlane.core.wording import plural
 from fairlane.inputs.problems import Problems
 from fairlane.model.scenario import Resolved, Scenario
 from fairlane.model.scenario.resolve import decide
+from fairlane.model.scenario.resolved import Estimate
+from fairlane.results.study import RunLength
 from fairlane.study.cells import DEFAULT, Cell
+from fairlane.study.length import sentence
+from fairlane.study.pilot import Length, fixed_length
 from fairlane.study.pinned import pin
 from fairlane.study.repetition import Repeat
 from fairlane.study.replicates import Allocation, key_of
@@ -91,6 +96,16 @@ class Plan(ABC):
         """Notes on the results, a sentence each."""
         return ()
 
+    @property
+    def pilot(self) -> str | None:
+        """What follows, where this is the pilot of a study that chooses the length of its runs."""
+        return None
+
+    @property
+    def run_length(self) -> RunLength | None:
+        """How long runs are, where that was chosen."""
+        return None
+
 
 def compute(plans: Sequence[Plan], executor: Executor) -> None:
     """Performs the tasks of plans, each once: calibrations first, then those that need them."""
@@ -111,6 +126,8 @@ class ComparedPlan(Plan):
     cells: list[Cell]
     allocation: Allocation | None = None
     """Further replicates of conditions; None without a precision."""
+    length: Length | None = None
+    """How long replicates are, where that is to be chosen."""
 
     @override
     def calibrations(self) -> Iterable[Task]:
@@ -142,18 +159,40 @@ class ComparedPlan(Plan):
         points = [cell.point for cell in self.cells]
         if not self.allocation.further(self.tables(executor)["work"], points):
             return None
+        if self.length and not self.length.choice and (shorter := self.length.decide(self.cells, executor)):
+            first = judged(self.study, lambda point: _cell(self.study, point, shorter))
+            return ComparedPlan(self.study, first, self.allocation, self.length)
         known = {(key_of(cell.point.case, cell.point.parameters), cell.point.placement): cell for cell in self.cells}
+        length = self.length.shorter if self.length else None
 
         def cell_of(point: Point) -> Cell:
-            return known.get((key_of(point.case, point.parameters), point.placement)) or _cell(self.study, point)
+            before = known.get((key_of(point.case, point.parameters), point.placement))
+            return before or _cell(self.study, point, length)
 
         cells = judged(self.study, cell_of, self.allocation.counts)
-        return ComparedPlan(self.study, cells, self.allocation)
+        return ComparedPlan(self.study, cells, self.allocation, self.length)
 
     @property
     @override
     def notes(self) -> Sequence[str]:
-        return [self.allocation.words()] if self.allocation else []
+        chosen = [sentence(self.length.choice)] if self.length and self.length.choice else []
+        return [*chosen, *([self.allocation.words()] if self.allocation else [])]
+
+    @property
+    @override
+    def pilot(self) -> str | None:
+        if self.length is None:
+            return None
+        longest = self.cells[0].pinned.scenario["duration"]
+        most = f"at most {self.length.asked.at_most:,} replicates of {longest} or shorter"
+        return f"this is the pilot: it chooses the length of all further runs, {most}"
+
+    @property
+    @override
+    def run_length(self) -> RunLength | None:
+        if not (self.length and self.length.choice and self.allocation):
+            return None
+        return self.length.choice.model_copy(update={"reached_half_width": self.allocation.half_width})
 
 
 def plan(study: Study) -> ComparedPlan:
@@ -168,7 +207,10 @@ def plan(study: Study) -> ComparedPlan:
     cells = judged(study, lambda point: _cell(study, point))
     if cells:
         _try_out(study, cells[0])
-    return ComparedPlan(study, cells, Allocation(asked) if asked else None)
+    length = Length(asked, bool(study.treatments)) if asked and asked.length == "choose" else None
+    if length and (wrong := list(dict.fromkeys(fixed_length(study.treatments, cells)))):
+        raise ScenarioError(study.error(problem) for problem in wrong)
+    return ComparedPlan(study, cells, Allocation(asked) if asked else None, length)
 
 
 def _try_out(study: Study, cell: Cell) -> None:
@@ -199,7 +241,12 @@ def judged(study: Study, judge: Callable[[Point], T], replicates: Mapping[str, i
     return found
 
 
-def _cell(study: Study, point: Point) -> Cell:
+def _cell(study: Study, point: Point, length: int | None = None) -> Cell:
+    """A point's cell; its runs last for the scenario's duration, or for ``length``, ps."""
+    whole = None if length is None else DURATION.format(study.scenario(point).duration)
+    if length is not None:
+        shorter = (("duration",), DURATION.format(length), ("repeat", "length"))
+        point = replace(point, changes=(*point.changes, shorter))
     scenario = study.scenario(point)
     if not study.treatments:
         wrong = list(Overrides().check(scenario))
@@ -207,7 +254,8 @@ def _cell(study: Study, point: Point) -> Cell:
             raise scenario.error(Problems(*wrong))
     decided = decided_of(scenario)
     pinned = pin(scenario, decided, study.folder, str(point))
-    memory, seconds = (decided.estimate.memory, decided.estimate.simulation_s) if decided.estimate else (0.0, 0.0)
+    estimate = decided.estimate or Estimate((), 0.0, 0.0)
+    memory = estimate.memory if decided.estimate else 0.0
     treated: dict[str, Task] = {}
     problems: list[Problem] = []
     for name, treatment in study.treatments.items():
@@ -227,7 +275,18 @@ def _cell(study: Study, point: Point) -> Cell:
     if problems:
         raise ScenarioError(problems)
     limit = scenario.memory or 0
-    return Cell(point, pinned, memory, seconds, limit, treated, decided.jobs)
+    return Cell(
+        point,
+        pinned,
+        memory,
+        estimate.simulation_s,
+        limit,
+        treated,
+        decided.jobs,
+        set_up=estimate.set_up_s,
+        hop=estimate.hop_s,
+        duration=whole,
+    )
 
 
 def _located(study: Study, name: str, scenario: Scenario, problems: Iterable[Problem]) -> Iterator[Problem]:

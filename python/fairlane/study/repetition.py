@@ -1,9 +1,9 @@
 """Repetitions of the conditions of a study: placements, seeds of the scenario, and replicates that have both."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from fairlane.core.errors import Problem
 from fairlane.core.seeds import LARGEST_SEED
@@ -115,6 +115,24 @@ class Repeat(Table):
     """Replicates of each condition that are always there."""
     of: Literal["improvement", "w"] | None = None
     """The effect: by default the improvement of every treatment, or W of a study without treatments."""
+    length: Literal["duration", "choose"] = "duration"
+    """Simulated time of each replicate: the scenario's, or a shorter one with which the precision costs least. That is
+    chosen after ``at_least`` replicates of the scenario's duration."""
+    bias: Share | None = None
+    """By how much every effect may differ between the chosen length and the scenario's duration; by default
+    ``precision``."""
+
+    @property
+    def accepted(self) -> float:
+        """The difference that is accepted."""
+        return self.precision if self.bias is None else self.bias
+
+    @model_validator(mode="after")
+    def _biased(self) -> Self:
+        if self.bias is not None and self.length == "duration":
+            words = "every replicate lasts for the scenario's duration"
+            raise Problems(Problem("bias", words, self.bias, 'only with length = "choose"'))
+        return self
 
 
 def _repeat(given: Any) -> Any:

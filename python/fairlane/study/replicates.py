@@ -220,6 +220,12 @@ class Allocation:
         known = [half for half in halves if half is not None]
         return max(known) if known and len(known) == len(halves) else None
 
+    @property
+    def half_width(self) -> float | None:
+        """Half of the widest interval of an effect; None if one has none."""
+        known = [half for half in self._halves.values() if half is not None]
+        return max(known) if known and len(known) == len(self._halves) else None
+
     def words(self) -> str:
         """Format the precision of the effects, and the replicates that the others would need."""
         total, wanted = plural(sum(self.counts.values()), "replicate"), f"±{fine_percent(self.asked.precision)}"

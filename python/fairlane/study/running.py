@@ -49,6 +49,8 @@ class Cost:
     """Groups of points whose runs are all the same."""
     labels: Sequence[str] = ()
     """Conditions of each point as text."""
+    pilot: str | None = None
+    """What follows, where this is the pilot of a study that chooses the length of its runs."""
 
     def lines(self) -> Iterator[str]:
         """Format as text, a line each."""
@@ -61,6 +63,8 @@ class Cost:
             yield "time and memory: not known, its function decides what is simulated"
         else:
             yield f"about {seconds_text(self.seconds)} on one core, {bytes_text(self.memory)} of memory a worker"
+        if self.pilot is not None:
+            yield self.pilot
         for group in self.identical:
             names = listed([f"{number} ({self.labels[number]})" for number in group], 2)
             yield f"note: points {names} are the same simulation, and count once in a condition"
@@ -78,7 +82,7 @@ def cost_of(planned: Plan) -> Cost:
     runs, labels = sum(len(cell.runs) for cell in cells), [str(cell.point) for cell in cells]
     seconds, memory = (START + sum(known), planned.memory) if whole else (None, None)
     identical = _identical([cell.identity for cell in cells])
-    return Cost(len(cells), runs, len(tasks), len(calibrations), seconds, memory, identical, labels)
+    return Cost(len(cells), runs, len(tasks), len(calibrations), seconds, memory, identical, labels, planned.pilot)
 
 
 def _identical(points: Sequence[tuple[str, ...]]) -> Sequence[Sequence[int]]:
@@ -187,6 +191,7 @@ def run(
             *_without_effect(cells),
             *_chosen(study.table.placements or ()),
         ],
+        length=planned.run_length,
     )
     kept = dict(found)
     if study.table.design is not None:

@@ -77,10 +77,12 @@ class Study:
     def spec(self) -> dict[str, Any]:
         """Everything that a simulation of it depends on, as plain data.
 
-        Where it runs is not included, nor how precise it is to be: a study can be resumed with more replicates.
+        Where it runs is not included, nor how precise it is to be: a study can be resumed with other replicates.
         """
         apart: dict[str, Any] = dict.fromkeys(("cluster", "scenario", "name"), True)
-        apart["repeat"] = {"precision", "at_most", "of"} if isinstance(self.table.repeat, Repeat) else True
+        apart["repeat"] = (
+            {"precision", "at_most", "of", "length", "bias"} if isinstance(self.table.repeat, Repeat) else True
+        )
         table = self.table.model_dump(mode="json", exclude_none=True, exclude=apart)
         spec: dict[str, Any] = json.loads(json.dumps({**table, "scenario": self._base.data}, default=str))
         return spec

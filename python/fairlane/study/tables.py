@@ -145,8 +145,20 @@ def _failures(executor: Executor, treatment: str, job: str | None, task: Task) -
         yield {"treatment": treatment, "job": job, "error": failure.error, "scenario": failure.description}
 
 
-def _work(cell: Cell, executor: Executor) -> Iterator[Row]:
-    """Yield the rows of ``work``: each job in the default and the treated runs that did not fail."""
+@dataclass(frozen=True)
+class Compared:
+    """The progress of a job in a run, in the default run and isolated; None of what is not known or does not apply."""
+
+    run: CellRun
+    default_run: CellRun
+    job: int
+    done: Progress
+    default: Progress | None
+    isolated: Progress | None
+
+
+def compared(cell: Cell, executor: Executor) -> Iterator[Compared]:
+    """Yield the progress of each job in the default and the treated runs that did not fail."""
     for default in cell.of(DEFAULT):
         before = executor.answer(default.task)
         co_runs = [run for run in cell.runs if run.baseline == default.baseline and run.treatment != ISOLATED]
@@ -158,18 +170,25 @@ def _work(cell: Cell, executor: Executor) -> Iterator[Row]:
                     continue
                 done = run.kind.progress(answer, job)
                 isolated = _isolated(cell, executor, default, run, job) if cell.jobs[number].iterates else None
-                yield {
-                    "baseline": run.baseline,
-                    "treatment": run.treatment,
-                    "job": number,
-                    "name": job,
-                    "workload": cell.jobs[number].workload,
-                    "ranks": cell.jobs[number].ranks,
-                    **_done("", done),
-                    **_done("default_", reference),
-                    **_done("isolated_", isolated),
-                    **_against(done, reference if run.treatment != DEFAULT else None, isolated, run.kind.steady),
-                }
+                yield Compared(run, default, number, done, reference, isolated)
+
+
+def _work(cell: Cell, executor: Executor) -> Iterator[Row]:
+    """Yield the rows of ``work``: each job in the default and the treated runs that did not fail."""
+    for of in compared(cell, executor):
+        job, treated = cell.jobs[of.job], of.run.treatment != DEFAULT
+        yield {
+            "baseline": of.run.baseline,
+            "treatment": of.run.treatment,
+            "job": of.job,
+            "name": cell.pinned.names[of.job],
+            "workload": job.workload,
+            "ranks": job.ranks,
+            **_done("", of.done),
+            **_done("default_", of.default),
+            **_done("isolated_", of.isolated),
+            **_against(of.done, of.default if treated else None, of.isolated, of.run.kind.steady),
+        }
 
 
 def _isolated(cell: Cell, executor: Executor, default: CellRun, run: CellRun, job: str) -> Progress | None:

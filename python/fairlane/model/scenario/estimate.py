@@ -106,9 +106,9 @@ def estimate(scenario: "ScenarioTables", jobs: Sequence["ResolvedJob"], path: Me
     # All together, each alone, and all without each.
     simulations = 1 if len(jobs) == 1 else 2 + max(0, left_out - 1)
     setup = PER_LINK * path.links + PER_OPERATION * operations + PER_RANK * ranks
-    moving = hops * packet_hop_time(path.links, architecture) * 1e-9
-    seconds = START + setup + simulations * moving
-    return Estimate(tuple(sorted(parts, key=lambda part: -part.bytes)), hops, seconds, setup + moving)
+    hop = packet_hop_time(path.links, architecture) * 1e-9
+    seconds = START + setup + simulations * hops * hop
+    return Estimate(tuple(sorted(parts, key=lambda part: -part.bytes)), hops, seconds, setup, hop)
 
 
 def _left_out(jobs: Sequence["ResolvedJob"]) -> int:

@@ -42,7 +42,13 @@ class Estimate:
     parts: tuple[Part, ...]  # what depends on the scenario, the largest first
     packet_hops: float  # of the co-run; isolated runs are not included
     seconds: float  # time on one core, jobs alone and tables included
-    simulation_s: float = 0.0  # of this the co-run
+    set_up_s: float = 0.0  # of this until the co-run begins
+    hop_s: float = 0.0  # and for each packet-hop
+
+    @property
+    def simulation_s(self) -> float:
+        """Time of the co-run on one core, s."""
+        return self.set_up_s + self.packet_hops * self.hop_s
 
     @property
     def memory(self) -> float:
