@@ -18,6 +18,7 @@ from fairlane.study.shipped.advice.measure import change, pace, progress
 from fairlane.study.shipped.advice.question import Choice
 from fairlane.study.shipped.advice.results import COVERAGE, lognormal_interval, ranked
 from fairlane.study.shipped.advice.study import link_share, weights
+from fairlane.study.tasks.task import Stopwatch
 from pictures import assert_drawn
 
 RING = 'workload = { name = "ring", messages_per_iteration = 1, message_size = "16 KiB", compute = "%d us" }'
@@ -72,6 +73,17 @@ def test_a_short_simulation_tells_what_neighbours_lose(scenario: Path) -> None:
     short, long = costs
     assert long < -0.02, "there is something to tell"
     assert short == pytest.approx(long, abs=0.01)
+
+
+def test_whatever_was_simulated_before_an_interruption_is_ranked(scenario: Path) -> None:
+    question = ask(scenario, None, None, [0], ['duration="0.2 ms"'])
+    study = Alternatives(replace(question, choices=question.choices[:2]), seeds=1)
+    rows = [{**task.condition, "seed": 1, **task.compute(Stopwatch())} for task in study.measurements()]
+    heights = [study.tables_of(rows[:count])["alternatives"].height for count in range(len(rows) + 1)]
+    assert heights == [0, *[2] * len(rows)]
+    whole, part = (study.tables_of(rows[:count])["alternatives"] for count in (len(rows), 2))
+    assert whole["neighbours"].null_count() == 0
+    assert part["iteration_ms"].null_count() == 2, "neither has co-run with its neighbours yet"
 
 
 def test_progress_compares_the_same_iterations() -> None:

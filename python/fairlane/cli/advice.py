@@ -8,7 +8,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from fairlane.cli.command import Answer, ExitCode, out_option
-from fairlane.cli.options import AllowCode, Assignments, Resume, Workers, refused, report
+from fairlane.cli.options import AllowCode, Assignments, Resume, refused, report
 from fairlane.inputs.files import write_text
 from fairlane.learn import advice
 from fairlane.learn.advice.model import read_runs
@@ -52,7 +52,9 @@ def advise(
         str | None, Option(metavar="LENGTH", help="Also simulate all for this long with other seeds.")
     ] = None,
     show: Annotated[int, Option(min=1, help="How many alternatives, pairs or cables to print.")] = 5,
-    workers: Workers = None,
+    workers: Annotated[
+        int | None, Option(min=1, help="Simulations at the same time; by default one for each core.")
+    ] = None,
     out: Annotated[
         Path | None, out_option("Folder of the simulations; with --allocations a file for all results, JSON.", "DIR")
     ] = None,

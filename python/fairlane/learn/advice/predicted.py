@@ -53,7 +53,7 @@ class Predicted(Alternatives):
 
     @override
     def further(self, rows: Sequence[Row]) -> Iterator[Measurement]:
-        middle = self._ends(rows)[:, 1]
+        middle = self._ends([row for row in rows if "length" not in row])[:, 1]
         return self._of(self.points[int(middle.argmin())].choice, "co-run", "without")
 
     def _isolated(self, rows: Sequence[Row]) -> pl.DataFrame:

@@ -145,16 +145,17 @@ def name_of(row: Mapping[str, Any]) -> str:
     return f"rails {row['rails']}, level {row['service_level']}, {row['placement']}"
 
 
-def ranked(choices: Sequence[Choice], runs: pl.DataFrame) -> pl.DataFrame:
+def ranked(choices: Sequence[Choice], runs: pl.DataFrame, *, alone: bool = False) -> pl.DataFrame:
     """The alternatives by their mean time over the seeds, with the prediction interval for another seed.
 
-    Those that have not done two iterations with every seed have no time, and stand last.
+    Those that have not done two iterations with every seed have no time, and stand last. ``alone``: there are no
+    neighbours.
     """
     rows = []
     for choice in choices if runs.height else ():
         same = runs.filter(rails=choice.rails, placement=choice.placement)
         isolated = same.filter(pl.col("link_share").is_null())
-        co_run = same.filter(service_level=choice.service_level) if same.height > isolated.height else isolated
+        co_run = isolated if alone else same.filter(service_level=choice.service_level)
         low, middle, high = _interval(co_run)
         others = co_run["neighbours"].cast(pl.Float64).mean()
         times = {"iteration_ms": middle, "low_ms": low, "high_ms": high, "isolated_ms": _interval(isolated)[1]}

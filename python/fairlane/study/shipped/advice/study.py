@@ -5,6 +5,7 @@ by lane weights, links. It is the basis of the ranking, and of the training of a
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import polars as pl
@@ -103,9 +104,9 @@ class Alternatives(ShippedStudy[Advice]):
     def tables_of(self, rows: Sequence[Row]) -> dict[str, pl.DataFrame]:
         advised, checked = ([row for row in rows if ("length" in row) == check] for check in (False, True))
         runs, long = self.runs_of(advised), self.runs_of(checked)
-        choices = self.question.choices
-        tables = (runs.drop_nulls("run_time_ms"), ranked(choices, runs), long, ranked(choices, long))
-        return dict(zip(Advice.TABLES, tables, strict=True))
+        alone = len(self._point(asdict(self.question.choices[0]), self.seeds[0]).pinned.names) == 1
+        ranking, check = (ranked(self.question.choices, table, alone=alone) for table in (runs, long))
+        return dict(zip(Advice.TABLES, (runs.drop_nulls("run_time_ms"), ranking, long, check), strict=True))
 
     def runs_of(self, rows: Sequence[Row]) -> pl.DataFrame:
         """The table ``runs`` of answers. Raises ``RunError`` if none has two iterations of the application."""
