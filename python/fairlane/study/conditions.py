@@ -25,8 +25,8 @@ OF_RUN = {
 def taken(*, measured: bool) -> Collection[str]:
     """Names that the tables of a study that measures, or that compares, have as columns."""
     tables = ("runs", "failures") if measured else [*STUDY]
-    found = {column: None for table in tables for column in STUDY[table]}
-    return [*POINT, *found, *(() if measured else PER_JOB)]
+    columns = {column: None for table in tables for column in STUDY[table]}
+    return [*POINT, *columns, *(() if measured else PER_JOB)]
 
 
 def collisions(factors: Collection[str], parameters: Collection[str], *, measured: bool) -> Iterator[Problem]:
@@ -48,7 +48,7 @@ def queried(queries: Mapping[str, str], factors: Collection[str]) -> Iterator[Pr
 
 @lru_cache  # papers read the same study many times
 def _queried(queries: tuple[tuple[str, str], ...], factors: tuple[str, ...]) -> tuple[Problem, ...]:
-    found = list[Problem]()
+    problems = list[Problem]()
     database = Database({"run": pl.DataFrame(schema=OF_RUN)})
     for name, schema in RUN.items():
         if any(name in sql for _, sql in queries):
@@ -58,14 +58,14 @@ def _queried(queries: tuple[tuple[str, str], ...], factors: tuple[str, ...]) -> 
         try:
             columns = database.columns(sql)
         except QueryError as error:
-            found.append(Problem(f"measure.tables.{name}", str(error)))
+            problems.append(Problem(f"measure.tables.{name}", str(error)))
             continue
         for column in columns or ():
             if column.casefold() in own:
                 words = "is a column of every table of the study"
-                found.append(Problem(f"measure.tables.{name}", words, column, "another name, by AS"))
+                problems.append(Problem(f"measure.tables.{name}", words, column, "another name, by AS"))
     database.close()
-    return tuple(found)
+    return tuple(problems)
 
 
 CONDITION = "condition"

@@ -118,9 +118,9 @@ def measure(scenario: Scenario, arguments: Mapping[str, Any], watch: Stopwatch) 
         )
         name = None if until is None else resolved.jobs[until].name
         database = Database(_observed(made, engine, name, " ".join(arguments["tables"].values())))
-        found = {name: _asked(database, name, sql) for name, sql in arguments["tables"].items()}
+        answers = {name: _asked(database, name, sql) for name, sql in arguments["tables"].items()}
         database.close()
-    return {"tables": found, "packet_hops": engine.packet_hops, "digest": engine.digest()}
+    return {"tables": answers, "packet_hops": engine.packet_hops, "digest": engine.digest()}
 
 
 def _asked(database: Database, name: str, sql: str) -> dict[str, list[Any]]:
@@ -162,12 +162,12 @@ def measured_tables(cells: Sequence[Cell], executor: Executor) -> dict[str, pl.D
             table = pl.DataFrame(columns).select(pl.lit(number, pl.UInt32).alias("point"), pl.all())
             measured.setdefault(name, []).append(table)
     points = points_table([cell.point for cell in cells])
-    found = {name: table_of(name, rows[name]) for name in RUN_TABLES}
+    tables = {name: table_of(name, rows[name]) for name in RUN_TABLES}
     for name, parts in measured.items():
         table = pl.concat(parts, how="diagonal_relaxed")
         again = [column for column in table.columns[1:] if column in points.columns]
         if again or name in RUN_TABLES:
             words = "is a column of every table" if again else "is a table of every study"
             raise ScenarioError(Problem(f"measure.tables.{name}", words, again[0] if again else None))
-        found[name] = table
-    return {name: with_points(table, points) for name, table in found.items()}
+        tables[name] = table
+    return {name: with_points(table, points) for name, table in tables.items()}

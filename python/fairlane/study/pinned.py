@@ -38,35 +38,32 @@ def pin(scenario: Scenario, decided: Resolved, folder: str, place: str) -> Task:
         data["qos"] = without_strategy(scenario).qos.model_dump(mode="json", exclude_none=True)
     data["fabric"].setdefault("routing", {"name": decided.tables["fabric"]["routing"]})
     copies = [(job, copy) for job in scenario.jobs for copy in range(job.count)]
-    jobs = [
-        _job(job, number if job.stream is None else job.stream + copy, found)
-        for number, ((job, copy), found) in enumerate(zip(copies, decided.jobs, strict=True))
-    ]
     ranks_per_host = scenario.placement.ranks_per_host
-    for (job, _), table in zip(copies, jobs, strict=True):
-        table["ranks_per_host"] = job.ranks_per_host or (
-            job.placement.ranks_per_host if job.placement else ranks_per_host
-        )
-    for found, table in zip(decided.jobs, jobs, strict=True):
-        if strategy and found.service_level is not None:
-            table["service_level"] = found.service_level
-    for one in decided.tables["qos"].get("classes", ()):
-        chosen = {"job": one["jobs"], "service_level": one["service_level"]}
-        data["classes"][one["name"]] |= {key: value for key, value in chosen.items() if value is not None}
+    jobs = []
+    for number, ((job, copy), resolved) in enumerate(zip(copies, decided.jobs, strict=True)):
+        table = _job(job, number if job.stream is None else job.stream + copy, resolved)
+        of_job = job.placement.ranks_per_host if job.placement else ranks_per_host
+        table["ranks_per_host"] = job.ranks_per_host or of_job
+        if strategy and resolved.service_level is not None:
+            table["service_level"] = resolved.service_level
+        jobs.append(table)
+    for message_class in decided.tables["qos"].get("classes", ()):
+        chosen = {"job": message_class["jobs"], "service_level": message_class["service_level"]}
+        data["classes"][message_class["name"]] |= {key: value for key, value in chosen.items() if value is not None}
     lanes = decided.tables["qos"]["sl2vl"]  # of all jobs, also where a run has only some of them
     tables = {**data, "qos": {**data["qos"], "sl2vl": lanes}, "jobs": jobs}
     return Task("", tables, folder, place, cost=cost_of(tables))
 
 
-def _job(job: Job, stream: int, found: ResolvedJob) -> dict[str, Any]:
+def _job(job: Job, stream: int, resolved: ResolvedJob) -> dict[str, Any]:
     """One copy of a job, with a name, hosts and random streams of its own."""
     table = job.model_dump(mode="json", exclude_none=True, exclude={"count", "placement"})
-    hosts = list(dict.fromkeys(found.hosts[: found.placed_ranks]))
-    placement = {"name": "list", "hosts": hosts} | ({"shared": True} if found.placement.shared else {})
+    hosts = list(dict.fromkeys(resolved.hosts[: resolved.placed_ranks]))
+    placement = {"name": "list", "hosts": hosts} | ({"shared": True} if resolved.placement.shared else {})
     if job.trace:
         files = {"path": job.trace.path, "groups": job.trace.groups}
         table["trace"] |= {key: str(Path(file).resolve()) for key, file in files.items() if file}
-    return {**table, "name": found.name, "stream": stream, "placement": placement}
+    return {**table, "name": resolved.name, "stream": stream, "placement": placement}
 
 
 def calibrate(scenario: Scenario, _arguments: Mapping[str, Any], watch: Stopwatch) -> dict[str, Any]:

@@ -84,14 +84,14 @@ def changes(
     given: Mapping[str, Any], source: KeyPath = (), prefix: KeyPath = (), whole: Set[str] = IDENTITIES
 ) -> list[Change]:
     """The changes of a table: path, value, and position in the study file. Single keys, or whole tables (``whole``)."""
-    found: list[Change] = []
+    listed: list[Change] = []
     for key, value in given.items():
         path, place = (*prefix, *steps_of(key)), (*source, key)
         if isinstance(value, dict) and not whole & value.keys():
-            found += changes(value, place, path, whole)
+            listed += changes(value, place, path, whole)
         else:
-            found.append((path, value, place))
-    return found
+            listed.append((path, value, place))
+    return listed
 
 
 MEASURE = "fairlane.study.setting:measure"
@@ -114,10 +114,10 @@ class Method:
         path = folder / file
         if not file.endswith(".py") or not path.is_file():
             raise Problems(Problem("", "no such file and function", given, '"method.py:name"'))
-        found = cls(path.resolve(), name)
-        if not any(one in found.file.parents for one in trusted):
+        method = cls(path.resolve(), name)
+        if not any(folder in method.file.parents for folder in trusted):
             may_run(Code(path, name), given)
-        return found
+        return method
 
     def function(self) -> Callable[..., Any]:
         """Imports it. Raises ``ScenarioError`` if the file cannot be imported, or has none of this name."""
@@ -125,11 +125,11 @@ class Method:
             module = import_file(self.file, self.name)
         except Problems as problems:
             raise ScenarioError(problems.problems) from None
-        known = {name: it for name, it in vars(module).items() if callable(it) and not name.startswith("_")}
+        known = {name: value for name, value in vars(module).items() if callable(value) and not name.startswith("_")}
         if self.name not in known:
             raise ScenarioError(Problem.unknown(str(self.file), "function", self.name, [*known], self.name))
-        found: Callable[..., Any] = known[self.name]
-        return found
+        function: Callable[..., Any] = known[self.name]
+        return function
 
 
 def measure(scenario: Scenario, arguments: Mapping[str, Any], watch: Stopwatch) -> dict[str, Any]:

@@ -62,9 +62,9 @@ class Database:
         """The answer to one SELECT. Raises ``QueryError``."""
         try:
             self._check(sql)
-            found = self._connection.sql(sql)
-            columns = [_plain(name, str(kind)) for name, kind in zip(found.columns, found.types, strict=True)]
-            answer = frame_of(found.project(", ".join(columns)))
+            relation = self._connection.sql(sql)
+            columns = [_plain(name, str(kind)) for name, kind in zip(relation.columns, relation.types, strict=True)]
+            answer = frame_of(relation.project(", ".join(columns)))
         except self._errors as error:
             raise QueryError(str(error).strip()) from error
         return answer

@@ -122,7 +122,7 @@ def _of_cap(problem: Problem) -> Problem:
 
 def _number(scenario: Scenario, job: str | None, file: Path) -> int:
     """The number of the application among the scenario's jobs."""
-    names = [one.name or one.kind for one in scenario.jobs]
+    names = [table.name or table.kind for table in scenario.jobs]
     if job is not None and job not in names:
         raise ScenarioError(Problem.unknown("--job", "job of the scenario", job, names, job))
     at = 0 if job is None else names.index(job)
@@ -134,8 +134,8 @@ def _number(scenario: Scenario, job: str | None, file: Path) -> int:
 
 
 def _adapters_of(scenario: Scenario) -> list[int]:
-    found: list[int] = Fabric.build(scenario.fabric.spec).adapters_of_hosts.tolist()
-    return found
+    adapters: list[int] = Fabric.build(scenario.fabric.spec).adapters_of_hosts.tolist()
+    return adapters
 
 
 def _choices(scenario: Scenario, levels: Sequence[int] | None, file: Path) -> list[Choice]:
@@ -149,7 +149,7 @@ def _choices(scenario: Scenario, levels: Sequence[int] | None, file: Path) -> li
     rails = [ALL] if max(adapters) > 1 else []
     rails += [f"only {rail}" for rail in range(min(adapters))]
     wanted = list(dict.fromkeys(levels or range(have)))
-    return [Choice(*one) for one in product(rails, wanted, PLACEMENTS)]
+    return [Choice(*keys) for keys in product(rails, wanted, PLACEMENTS)]
 
 
 def _computing(scenario: Scenario) -> list[str]:
@@ -159,10 +159,10 @@ def _computing(scenario: Scenario) -> list[str]:
         return []
     first = list(accumulate((job.count for job in scenario.jobs), initial=0))
     resolved, written = scenario.resolve(), tomllib.loads(scenario.text)["jobs"]
-    found = []
+    changes = []
     for at in unknown:
         time, workload = f'"{resolved.jobs[first[at]].compute} ps"', written[at]["workload"]
         plain = isinstance(workload, str)
         change = f'={{ name = "{workload}", compute = {time} }}' if plain else f".compute={time}"
-        found.append(f"jobs[{at}].workload{change}")
-    return found
+        changes.append(f"jobs[{at}].workload{change}")
+    return changes
