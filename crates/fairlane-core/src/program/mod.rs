@@ -1,8 +1,9 @@
 //! Programs: what each rank of a job does. One representation for workloads and recorded traces.
 //!
-//! A job's program is one [`Source`] per rank; a source yields one [`Op`] after another, and lends them, so that none is copied. [`script::Script`] holds
-//! operations with loops in memory (workloads); [`open_loop`] makes them as they are needed; trace readers implement [`Source`] over a file and keep only their
-//! position. A source is cloned when a simulation is forked, so it must be cheap to clone.
+//! A job's program is one [`Source`] per rank; a source yields one [`Op`] after another, and lends them, so that none
+//! is copied. [`script::Script`] holds operations with loops in memory (workloads); [`open_loop`] makes them as they
+//! are needed; trace readers implement [`Source`] over a file and keep only their position. A source is cloned when a
+//! simulation is forked, so it must be cheap to clone.
 
 mod builder;
 pub mod graph;

@@ -102,8 +102,8 @@ impl Levels {
         Self { default: ServiceLevel(0), kinds: [None; TrafficKind::ALL.len()], classes: Vec::new(), jobs }
     }
 
-    /// The service level of a message from `sender` to `receiver`, ranks of `job`, and what it is counted for. `class` is asked for the number of its
-    /// class if a class may select it.
+    /// The service level of a message from `sender` to `receiver`, ranks of `job`, and what it is counted for. `class`
+    /// is asked for the number of its class if a class may select it.
     ///
     /// # Panics
     /// If there is no such job, rank or class.

@@ -43,7 +43,8 @@ pub const ENTRY: Entry = Entry {
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 struct Params {
-    /// Load by which the port of D-mod-k (of a graph that is no regular fat-tree: of minimal routing) may exceed the least loaded port and still be taken. Default: 0.
+    /// Load by which the port of D-mod-k (of a graph that is no regular fat-tree: of minimal routing) may exceed the
+    /// least loaded port and still be taken. Default: 0.
     threshold: Bytes,
     /// The choice among several least loaded ports.
     ties: EqualLoads,

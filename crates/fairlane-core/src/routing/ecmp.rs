@@ -40,7 +40,8 @@ pub const ENTRY: Entry = Entry {
 struct Params {
     /// Seed of the hash: another seed spreads the same flows over other paths. Default: 0.
     seed: u32,
-    /// The unit that keeps to one path: flows, or single packets, which are sprayed over all paths and overtake each other. Default: `flow`.
+    /// The unit that keeps to one path: flows, or single packets, which are sprayed over all paths and overtake each
+    /// other. Default: `flow`.
     by: By,
 }
 

@@ -1,11 +1,11 @@
 //! Minimal routing: of fabrics of groups (dragonfly, Cascade, Dragonfly+) as described here, of graphs without a plan as in
 //! [`super::shortest`].
 //!
-//! In a fabric of groups a packet takes at most one global link. Of all such paths it takes one of the shortest: within the group to a switch
-//! with a global link to the destination's group, over it, and within that group to the destination's switch. Where
-//! groups are joined all to all, a global link of the switch itself comes first; else, among equal ones, the destination
-//! decides, alike at every switch, so that a packet never changes its mind on the way. Among parallel links of a trunk
-//! it decides differently at each switch.
+//! In a fabric of groups a packet takes at most one global link. Of all such paths it takes one of the shortest: within
+//! the group to a switch with a global link to the destination's group, over it, and within that group to the
+//! destination's switch. Where groups are joined all to all, a global link of the switch itself comes first; else,
+//! among equal ones, the destination decides, alike at every switch, so that a packet never changes its mind on the
+//! way. Among parallel links of a trunk it decides differently at each switch.
 //!
 //! **Within a group** a packet takes a shortest path; of several first steps it takes one of the lowest rank. Ranks order
 //! links by role (up, local, global, down) and then by class in the order in which the fabric's builder named them: in

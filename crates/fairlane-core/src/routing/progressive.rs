@@ -1,5 +1,6 @@
-//! Progressive adaptive routing: a packet on the minimal path decides again at every switch of its first group, or of all of the path, whether to leave it
-//! (N. Jiang, J. Kim, W. J. Dally, "Indirect adaptive routing on large scale interconnection networks", ISCA 2009).
+//! Progressive adaptive routing: a packet on the minimal path decides again at every switch of its first group, or of
+//! all of the path, whether to leave it (N. Jiang, J. Kim, W. J. Dally, "Indirect adaptive routing on large scale
+//! interconnection networks", ISCA 2009).
 //!
 //! So it also sees the loads of the switch whose global link it would take. There is no escape network: as many virtual channels
 //! as the longest path has links, or as few as suffice.

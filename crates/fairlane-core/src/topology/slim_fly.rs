@@ -46,7 +46,8 @@ const MAX_Q: u32 = 256;
 #[serde(deny_unknown_fields)]
 #[schemars(extend("examples" = examples()))]
 struct Params {
-    /// Size of the field, a prime power from 3 on: 3, 4, 5, 7, 8, 9, 11, 13 ... There are 2 q x q switches with about 1.5 q cables to others each.
+    /// Size of the field, a prime power from 3 on: 3, 4, 5, 7, 8, 9, 11, 13 ... There are 2 q x q switches with about
+    /// 1.5 q cables to others each.
     #[schemars(range(min = 3, max = 256))]
     q: u32,
     /// Hosts of a switch. Default: half as many as its cables to other switches, rounded up, which balances a Slim Fly.

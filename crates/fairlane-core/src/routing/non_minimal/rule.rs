@@ -90,7 +90,8 @@ pub(in crate::routing) struct LocalParams {
     pub ties: EqualCosts,
     /// The load of its first link that a path costs: bytes that wait or lack credits, or packets that wait. Default: bytes.
     pub load: LoadOf,
-    /// How many links that is multiplied by: the path's own, or those of the longest path of its kind (on fabrics of groups). Default: path.
+    /// How many links that is multiplied by: the path's own, or those of the longest path of its kind (on fabrics of
+    /// groups). Default: path.
     pub links: LinksOf,
 }
 

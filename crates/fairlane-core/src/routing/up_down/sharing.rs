@@ -3,7 +3,8 @@
 //! On a tree it is D-mod-K's rule, carried over to trees with faults and with hosts at any level: of `n` candidate links
 //! at a switch of level `j`, destination `d` takes number `floor(r / s(j)) mod n`. The rank `r` counts the hosts of one
 //! level, subtree by subtree, switch by switch and by name: `d` is the `r`-th host that hangs at a switch of its level `l`. The
-//! stride `s(j)` is the product of the numbers of parents of the switches of the levels from `l` to `j - 1`: paths to `d` meet in one switch of level
+//! stride `s(j)` is the product of the numbers of parents of the switches of the levels from `l` to `j - 1`: paths to
+//! `d` meet in one switch of level
 //! `l`, so only parents from there on have been chosen among. Candidates are numbered in an order that is the same at all
 //! switches: first one link of each trunk, in the order of what they lead to, then the second ones. Switches are ordered
 //! from the top, by the first of their parents, so that the planes of a tree have one order in every subtree.

@@ -1,8 +1,9 @@
 //! The algorithm of a call: the one asked for by name, else MPICH's default.
 //!
-//! The rules are those of MPICH 3.3 to 4.x (of 3.3 for allreduce) for commutative operators and communicators of one level, with the default
-//! values of its control variables (`MPIR_CVAR_BCAST_SHORT_MSG_SIZE` and so on). `b` is the whole buffer of bcast,
-//! reduce and allreduce, else the block per rank; `T` is all blocks together; `n` is the number of ranks.
+//! The rules are those of MPICH 3.3 to 4.x (of 3.3 for allreduce) for commutative operators and communicators of one
+//! level, with the default values of its control variables (`MPIR_CVAR_BCAST_SHORT_MSG_SIZE` and so on). `b` is the
+//! whole buffer of bcast, reduce and allreduce, else the block per rank; `T` is all blocks together; `n` is the number
+//! of ranks.
 //!
 //! | kind | algorithm |
 //! |---|---|
