@@ -26,8 +26,8 @@ FEATURES = re.compile(
 """Losses, pacing, notices, queue pairs, marks, input-queued switches, shared memory, errors of links, logs."""
 ROOTS = ("run_hosts", "run_ports")
 """The functions of ``network/engine.rs`` that run a window."""
-WITH_FEATURES = 4
-"""Instances of each that may contain features: with and without counters, for one shard and for several."""
+WITH_FEATURES = 2
+"""Instances of each that may contain features: with and without counters."""
 
 
 def executable() -> Path:

@@ -92,8 +92,9 @@ impl Width {
 #[derive(Clone, Debug)]
 pub struct Calendar<const SETS: usize, D> {
     width: Width,
-    /// The window that is open, or was last.
+    /// The window that is open, or was last, and when it opens.
     window: u64,
+    opened: Instant,
     sets: [Bits; SETS],
     /// Bit `s`: slot `s` is not empty.
     occupied: u64,
@@ -116,6 +117,7 @@ impl<const SETS: usize, D: Copy> Calendar<SETS, D> {
         Self {
             width: Width::below(lookahead),
             window: 0,
+            opened: Instant::ZERO,
             sets: members.map(|members| Bits::new(slots, members)),
             occupied: 0,
             far: BinaryHeap::new(),
@@ -135,6 +137,13 @@ impl<const SETS: usize, D: Copy> Calendar<SETS, D> {
     #[inline]
     pub fn opening(&self, number: u64) -> Instant {
         Instant(number * self.width.span())
+    }
+
+    /// When the window opened that is open, or was last.
+    #[must_use]
+    #[inline]
+    pub fn opened(&self) -> Instant {
+        self.opened
     }
 
     /// How long a window is.
@@ -210,6 +219,7 @@ impl<const SETS: usize, D: Copy> Calendar<SETS, D> {
     /// Opens a window before which nothing is due, whether or not anything is due in it.
     pub fn open(&mut self, window: u64) {
         self.window = window;
+        self.opened = self.opening(window);
     }
 
     /// Takes the next item of the far future that is due in the open window. Members of sets that are due are put into the

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use crate::ids::LinkId;
+use crate::ids::{LinkId, SwitchId};
 
 /// The number of no record.
 pub const NONE: u32 = u32::MAX;
@@ -35,6 +35,18 @@ impl Index for u32 {
 }
 
 impl Index for LinkId {
+    #[inline(always)]
+    fn from_number(number: u32) -> Self {
+        Self(number)
+    }
+
+    #[inline(always)]
+    fn number(self) -> u32 {
+        self.0
+    }
+}
+
+impl Index for SwitchId {
     #[inline(always)]
     fn from_number(number: u32) -> Self {
         Self(number)

@@ -9,8 +9,8 @@ use super::{Index, NONE, prefetch_at};
 #[derive(Clone, Debug)]
 pub struct Mailboxes<P = u32, R = u32> {
     heads: Vec<R>,
-    /// A power of two.
-    slots: u64,
+    /// The number of slots, a power of two, less one.
+    mask: u64,
     places: usize,
     place: PhantomData<P>,
 }
@@ -20,14 +20,14 @@ impl<P: Index, R: Index> Mailboxes<P, R> {
     #[must_use]
     pub fn new(slots: u64, places: usize) -> Self {
         let heads = vec![R::from_number(NONE); usize::try_from(slots).expect("invariant: few slots") * places];
-        Self { heads, slots, places, place: PhantomData }
+        Self { heads, mask: slots - 1, places, place: PhantomData }
     }
 
     /// Windows that have lists, from the open one on.
     #[inline]
     #[must_use]
     pub fn slots(&self) -> u64 {
-        self.slots
+        self.mask + 1
     }
 
     /// The slot of a window: less than [`Mailboxes::slots`].
@@ -35,7 +35,7 @@ impl<P: Index, R: Index> Mailboxes<P, R> {
     #[must_use]
     #[allow(clippy::cast_possible_truncation, reason = "below the number of slots")]
     pub fn slot(&self, window: u64) -> usize {
-        (window & (self.slots - 1)) as usize
+        (window & self.mask) as usize
     }
 
     #[inline]

@@ -11,6 +11,7 @@ use super::index::PortIdx;
 use super::naming::Naming;
 use super::packet::{Packet, PacketNumber};
 use super::parameters::Turns;
+use super::partition::PortPlace;
 use super::plan::Plan;
 use crate::fault::LinkErrors;
 use crate::ids::{HostId, JobId, LinkId};
@@ -71,17 +72,26 @@ impl Conditions {
         };
         // In the order of all links, so that kinds have the same numbers in all shards.
         for link in graph.links() {
-            conditions.wire(fabric, link.latency, link.bandwidth);
+            conditions.wire_number(fabric, link.latency, link.bandwidth);
         }
-        conditions.wire_of =
-            naming.links(graph).map(|link| conditions.wire(fabric, link.latency, link.bandwidth)).collect();
+        conditions.wire_of = naming
+            .links()
+            .map(|link| graph.link(link))
+            .map(|link| conditions.wire_number(fabric, link.latency, link.bandwidth))
+            .collect();
         conditions.set_sufficient(fabric, window);
         conditions
     }
 
+    /// The kind of link with this number. Mostly there is one.
+    #[inline(always)]
+    pub fn wire(&self, number: u32) -> &Wire {
+        if let [wire] = &self.wires[..] { wire } else { &self.wires[number as usize] }
+    }
+
     /// The number of the kind of link with this latency and bandwidth, new if there is none. Kinds are never removed: what is
     /// under way may have started on a link of any of them.
-    fn wire(&mut self, fabric: &Fabric, latency: Picoseconds, bandwidth: BitsPerSec) -> u32 {
+    fn wire_number(&mut self, fabric: &Fabric, latency: Picoseconds, bandwidth: BitsPerSec) -> u32 {
         let same = |wire: &Wire| wire.latency == latency && wire.bandwidth == bandwidth;
         let known = self.wires.iter().position(same).unwrap_or_else(|| {
             let full_wire_time = bandwidth.serialization(fabric.parameters.largest_packet());
@@ -103,11 +113,11 @@ impl Conditions {
         self.features.late = true;
         let mut changed = Vec::new();
         for link in links {
-            let place = fabric.partition.link(link);
-            let wire = self.wire(fabric, graph.link(link).latency, graph.link(link).bandwidth);
-            if place.shard() == naming.shard {
-                self.wire_of[place.index()] = wire;
-                changed.push((place.index(), wire));
+            let PortPlace { shard, port } = fabric.partition.port(link);
+            let wire = self.wire_number(fabric, graph.link(link).latency, graph.link(link).bandwidth);
+            if shard == naming.shard {
+                self.wire_of[port] = wire;
+                changed.push((port, wire));
             }
         }
         self.set_sufficient(fabric, window);
@@ -123,7 +133,7 @@ impl Conditions {
 
     /// The bandwidths of the links of all ports.
     pub fn bandwidths(&self) -> Vec<BitsPerSec> {
-        self.wire_of.rows().iter().map(|&wire| self.wires[wire as usize].bandwidth).collect()
+        self.wire_of.rows().iter().map(|&wire| self.wire(wire).bandwidth).collect()
     }
 
     /// The errors of a link, if it has any.

@@ -3,11 +3,12 @@
 use super::conditions::Conditions;
 use super::fabric::Fabric;
 use super::features::{Features, Instance};
-use super::index::{PortIdx, SwitchIdx};
+use super::index::PortIdx;
 use super::naming::Naming;
-use super::partition::Partition;
+use super::partition::{Partition, PortPlace};
 use super::plan::Plan;
 use crate::ids::{JobId, LinkId, SwitchId, TrafficId};
+use crate::topology::Vertex;
 use crate::units::Picoseconds;
 
 /// The configuration of one shard.
@@ -22,7 +23,8 @@ impl Config {
     /// The configurations of all shards, for windows of this width.
     pub fn of_shards(plan: &Plan, partition: &Partition, window: Picoseconds) -> Vec<Self> {
         let fabric = Fabric::new(plan, window, partition);
-        let of_shard = |shard| {
+        let of_shard = |shard: usize| {
+            let shard = u8::try_from(shard).expect("invariant: at most 32 shards");
             let naming = Naming::new(&plan.graph, partition, shard);
             let conditions = Conditions::new(plan, &fabric, &naming, window);
             Self { fabric: fabric.clone(), conditions, naming }
@@ -78,15 +80,31 @@ impl Config {
         }
     }
 
-    /// A switch, in its shard.
+    /// The port of a link, or, if it is in another shard, that and the port there.
     #[inline(always)]
-    pub fn switch_of<I: Instance>(&self, switch: SwitchId) -> SwitchIdx {
-        if I::SHARDED { self.fabric.partition.switch(switch).index() } else { SwitchIdx(switch.0) }
+    pub fn port_of(&self, link: LinkId) -> Result<PortIdx, PortPlace> {
+        let (partition, own) = (&self.fabric.partition, self.naming.shard);
+        if partition.shards() == 1 {
+            return Ok(PortIdx(link.0));
+        }
+        let place = partition.port(link);
+        if place.shard == own { Ok(place.port) } else { Err(place) }
     }
 
-    /// The port of a link, in its shard.
+    /// The shard of a switch, if it is another.
     #[inline(always)]
-    pub fn port_of<I: Instance>(&self, link: LinkId) -> PortIdx {
-        if I::SHARDED { self.fabric.partition.link(link).index() } else { PortIdx(link.0) }
+    pub fn other_shard_of(&self, switch: SwitchId) -> Option<u8> {
+        let (partition, own) = (&self.fabric.partition, self.naming.shard);
+        if partition.shards() == 1 { None } else { Some(partition.of_switch(switch)).filter(|shard| *shard != own) }
+    }
+
+    /// The link with the number that is to be taken (modulo 2^32) from those of a switch's links for the numbers of their ports.
+    #[inline(always)]
+    pub fn first_link(&self, switch: SwitchId) -> LinkId {
+        if self.fabric.partition.shards() == 1 {
+            return LinkId(0);
+        }
+        let first = self.fabric.graph.ports(Vertex::Switch(switch)).next().unwrap_or_default();
+        LinkId(first.0.wrapping_sub(self.fabric.partition.port(first).port.0))
     }
 }

@@ -74,8 +74,9 @@ impl Credits {
 
     /// Credits that will have arrived by `by` are returned, in the window that opened at `opening`. Returns whether the lane
     /// keeps them as pending: it does if it holds `sufficient` credits, pending ones not counted. Then it cannot run short
-    /// before they arrive, whatever it sends until then (see [`Conditions::sufficient`](super::conditions::Conditions::sufficient)), so that
-    /// the exact time of their arrival makes no difference.
+    /// before they arrive, whatever it sends until then (see
+    /// [`Conditions::sufficient`](super::conditions::Conditions::sufficient)), so that the exact time of their arrival
+    /// makes no difference.
     #[inline(always)]
     pub fn return_pending(&mut self, bytes: u32, by: Instant, opening: Instant, sufficient: u32) -> bool {
         self.absorb_pending(opening);
@@ -184,7 +185,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::ids::HostId;
+    use crate::ids::{HostId, LinkId};
     use crate::network::testing::{Senders, plan};
     use crate::network::{Network, Parameters, Partition, Plan, PortBuffer, Sharing, port::Lane};
     use crate::units::Bytes;
@@ -275,7 +276,7 @@ mod tests {
         }
         let mut used = |window: u64, link: u32| {
             network.shards[0].in_flight.occupancy.open(window);
-            network.shards[0].in_flight.occupancy.view(&[0, 1]).all[link as usize]
+            network.shards[0].in_flight.occupancy.view(LinkId(0), &[0, 1]).all[link as usize]
         };
         assert_eq!([used(at_nic, nic), used(at_nic + 1, nic)], [4122, 0]);
         assert_eq!([used(at_switch, switch), used(at_switch + 1, switch)], [4122, 0]);

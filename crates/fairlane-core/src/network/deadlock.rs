@@ -46,9 +46,8 @@ impl Network {
     /// The port and lane, of the switch downstream of `link`, that holds packets which came over `link` on `lane`.
     fn blocker(&self, link: LinkId, lane: LaneIdx) -> Option<(LinkId, LaneIdx)> {
         let Vertex::Switch(switch) = self.graph().link(link).to else { return None };
-        let place = self.partition.switch(switch);
-        let shard = &self.shards[place.shard()];
-        if let Some(crossbar) = shard.crossbars.each.get(place.index()) {
+        let shard = &self.shards[usize::from(self.partition.of_switch(switch))];
+        if let Some(crossbar) = shard.crossbars.each.get(switch) {
             let input = shard.crossbars.input_of[link] as usize;
             let first = crossbar.heads(input * shard.config.fabric.lanes + lane.index()).next()?;
             let packet = &shard.in_flight.packets[first];

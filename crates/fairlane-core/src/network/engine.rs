@@ -58,7 +58,7 @@ impl Shard {
                 self.prefetch_hosts::<I, E>(&hosts, place, endpoint);
             }
             if let Err(error) = self.run_host::<I, E>(host, until, endpoint, large) {
-                result = result.and(Err((self.config.naming.host_id::<I>(host), error)));
+                result = result.and(Err((self.config.naming.host_id(host), error)));
             }
             self.run_injecting::<I>(if large { INJECTING } else { 0 }, until, &mut arrivals);
         }
@@ -153,7 +153,7 @@ impl Shard {
             port: &mut self.ports[number],
             lanes: &mut self.lanes,
             base: number.index() * self.config.fabric.lanes,
-            opening: self.in_flight.calendar.opening(self.in_flight.calendar.window()),
+            opening: self.in_flight.calendar.opened(),
             arbiter: &mut *self.arbiter,
             config: &self.config,
             in_flight: &mut self.in_flight,

@@ -1,122 +1,82 @@
 //! Traffic between shards: into mail while a window runs, and out of it before the next one opens.
 
+use super::config::Config;
 use super::features::Instance;
 use super::in_flight::InFlight;
-use super::index::{MessageIdx, PacketIdx, PairIdx, TelemetryIdx};
-use super::mail::{Announcement, Mail, Parcels};
+use super::index::{PacketIdx, TelemetryIdx};
+use super::mail::{Mail, Receiver, Returned};
 use super::nic::flows::Tag;
-use super::packet::{Content, Message, Packet};
+use super::packet::Packet;
+use super::partition::PortPlace;
 use super::prefetch::{MAIL_AHEAD, prefetch_credited};
 use super::shard::Shard;
-use crate::ids::VirtualLane;
-use crate::kernel::NONE;
+use crate::ids::LinkId;
 use crate::units::Instant;
 
 impl InFlight {
-    /// Sends a packet to another shard, to one of its `list`, where it arrives at instant `time`.
-    #[inline]
-    pub fn send_to_shard<I>(
-        &mut self,
-        (shard, list): (usize, impl FnOnce(&mut Mail) -> &mut Parcels<I>),
-        to: I,
-        packet: PacketIdx,
-        time: Instant,
-    ) {
-        let parcels = list(&mut self.out.to[shard]);
-        if let Some(tag) = self.tags.get_mut(packet) {
-            parcels.tags.push(*tag);
-            if tag.telemetry.is_some() {
-                let path = self.telemetry.take(std::mem::take(&mut tag.telemetry));
-                parcels.telemetry.extend(path.into_iter().map(|link| (parcels.to.len(), link)));
-            }
-        }
-        parcels.packets.push(Packet { time, ..self.packets.take(packet) });
-        parcels.to.push(to);
-        self.out.earliest = self.out.earliest.min(time);
+    /// What is put into the mail of a shard takes effect at `time`.
+    pub fn mail_to(&mut self, shard: u8, time: Instant) -> &mut Mail {
+        self.earliest_mail = self.earliest_mail.min(time);
+        &mut self.mail[usize::from(shard)]
     }
 
-    /// Hands each packet that another shard has sent to `deliver`, and those that will follow to `prefetch`.
-    fn unpack<I: Copy>(
-        &mut self,
-        parcels: &mut Parcels<I>,
-        prefetch: Option<fn(&Self, &Packet, I)>,
-        deliver: impl Fn(&mut Self, PacketIdx, I, Instant),
-    ) {
-        for (place, &to) in parcels.to.iter().enumerate() {
-            if let (Some(prefetch), Some(coming)) = (prefetch, parcels.to.get(place + MAIL_AHEAD)) {
-                prefetch(self, &parcels.packets[place + MAIL_AHEAD], *coming);
-            }
-            let packet = self.packets.insert(parcels.packets[place]);
-            if let Some(tag) = parcels.tags.get(place) {
-                let mut telemetry = TelemetryIdx::NONE;
-                while let Some(&(_, link)) = parcels.telemetry.front().filter(|(of, _)| *of == place) {
-                    telemetry = self.telemetry.insert(link, telemetry);
-                    parcels.telemetry.pop_front();
-                }
-                self.set_tag(packet, Tag { telemetry, ..*tag });
-            }
-            deliver(self, packet, to, parcels.packets[place].time);
-        }
-        parcels.packets.clear();
-        parcels.to.clear();
-        parcels.tags.clear();
-    }
-
-    /// Another shard has announced a message: keeps in this shard what reassembly needs of it.
-    fn announce(&mut self, from: usize, announcement: Announcement) {
-        let Announcement { message, packets, bytes, token, traffic, kind, flags } = announcement;
-        let own = self.messages.insert(Message {
-            offered: Instant::ZERO,
-            sequence: 0,
-            bytes,
-            left: 0,
-            undelivered: packets,
-            sent: 0,
-            next: MessageIdx::NONE,
-            to: NONE,
-            pair: PairIdx::NONE,
-            traffic,
-            kind,
-            vl: VirtualLane(0),
-            flags,
-            any_delivered: false,
-            mirror: true,
-            packed: Content::Payload(token).into(),
+    /// Sends a packet to another shard, where it arrives at instant `time`.
+    #[cold]
+    #[inline(never)]
+    pub fn send_to_shard(&mut self, config: &Config, shard: u8, to: Receiver, packet: PacketIdx, time: Instant) {
+        let tag = self.tags.get_mut(packet).map(|tag| {
+            let path = self.telemetry.take(std::mem::take(&mut tag.telemetry));
+            (*tag, path)
         });
-        let mirrors = &mut self.out.mirrors[from];
-        mirrors.grow_to(message, MessageIdx::NONE);
-        mirrors[message] = own;
+        let packet = self.packets.take(packet);
+        let credited = PortPlace { shard: config.naming.shard, port: packet.credited }.name_in(shard);
+        let packet = Packet { time, credited, ..packet };
+        let mail = self.mail_to(shard, time);
+        mail.packets.push(packet);
+        mail.to.push(to);
+        mail.tags.extend(tag);
+    }
+
+    /// Returns credits over a link to a port of another shard.
+    #[cold]
+    #[inline(never)]
+    pub fn return_to_shard(&mut self, config: &Config, link: LinkId, shard: u8, returned: Returned) {
+        let time = returned.freed + config.conditions.latency_of(link);
+        self.mail_to(shard, time).credits.push(returned);
     }
 }
 
 impl Shard {
     /// Accepts the mail of another shard of the window that has just been run, and leaves it empty.
-    pub fn accept<I: Instance>(&mut self, from: usize, mail: &mut Mail) {
+    pub fn accept<I: Instance>(&mut self, from: u8, mail: &mut Mail) {
         let Self { config, in_flight, lanes, .. } = self;
-        for announcement in mail.announced.drain(..) {
-            in_flight.announce(from, announcement);
+        in_flight.announced.extend(mail.announced.drain(..).map(|(index, message)| ((from, index), message)));
+        let mut tags = mail.tags.drain(..);
+        for (place, (&packet, &to)) in mail.packets.iter().zip(&mail.to).enumerate() {
+            if let Some(Receiver::Port(port)) = mail.to.get(place + MAIL_AHEAD) {
+                in_flight.prefetch_inbox(&mail.packets[place + MAIL_AHEAD], *port);
+            }
+            let (index, time) = (in_flight.packets.insert(packet), packet.time);
+            if let Some((tag, path)) = tags.next() {
+                let add = |before, link| in_flight.telemetry.insert(link, before);
+                let telemetry = path.into_iter().fold(TelemetryIdx::NONE, add);
+                in_flight.set_tag(index, Tag { telemetry, ..tag });
+            }
+            match to {
+                Receiver::Port(port) => in_flight.send_packet(port, index, time),
+                Receiver::Switch(switch) => in_flight.send_to_switch(switch, index, time),
+                Receiver::Nic(nic) => in_flight.arrive::<I>(config, nic, index, time),
+                Receiver::Sender(link) => in_flight.retransmit(config, index, link, time),
+                Receiver::GivenUp(nic) => in_flight.arrive_given_up(config, nic, index, time),
+            }
         }
-        in_flight.unpack(&mut mail.to_ports, Some(InFlight::prefetch_inbox), |in_flight, packet, port, time| {
-            in_flight.send_packet(port, packet, time);
-        });
-        in_flight.unpack(&mut mail.to_switches, None, |in_flight, packet, switch, time| {
-            in_flight.send_to_switch(switch, packet, time);
-        });
-        in_flight.unpack(&mut mail.to_nics, None, |in_flight, packet, nic, time| {
-            in_flight.arrive::<I>(config, nic, packet, time);
-        });
-        if config.has::<I>().loses {
-            in_flight.unpack(&mut mail.lost, None, |in_flight, packet, link, due| {
-                in_flight.retransmit(config, packet, link, due);
-            });
-            in_flight.unpack(&mut mail.given_up, None, |in_flight, packet, nic, time| {
-                in_flight.arrive_given_up(config, nic, packet, time);
-            });
-        }
+        drop(tags);
+        mail.packets.clear();
+        mail.to.clear();
         for message in mail.received.drain(..) {
             in_flight.messages.take(message);
         }
-        let opening = in_flight.calendar.opening(in_flight.calendar.window());
+        let opening = in_flight.calendar.opened();
         for (place, returned) in mail.credits.iter().enumerate() {
             prefetch_credited(config, lanes, &mail.credits, place);
             in_flight.return_credits::<I>(config, lanes, returned, opening);
@@ -124,14 +84,11 @@ impl Shard {
         mail.credits.clear();
     }
 
-    /// The first window from `from` on in which anything is due in this shard, or in which its mail takes effect in another;
-    /// [`u64::MAX`] if there is none.
-    pub fn next_due(&self, from: u64) -> u64 {
+    /// The first window from `from` on in which anything is due in this shard, or in which its mail takes effect in another.
+    pub fn next_due(&self, from: u64) -> Option<u64> {
         let calendar = &self.in_flight.calendar;
-        let sent = match self.in_flight.out.earliest {
-            Instant::MAX => u64::MAX,
-            time => calendar.window_of(time),
-        };
-        calendar.next(from).min(sent)
+        let sent = Some(self.in_flight.earliest_mail).filter(|time| *time != Instant::MAX);
+        let due = Some(calendar.next(from)).filter(|window| *window != u64::MAX);
+        due.into_iter().chain(sent.map(|time| calendar.window_of(time))).min()
     }
 }

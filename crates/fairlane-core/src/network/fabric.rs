@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::index::{LaneIdx, PortIdx};
+use super::index::LaneIdx;
 use super::parameters::{Parameters, Retransmission, Switching};
-use super::partition::{Partition, Place};
+use super::partition::{Partition, PortPlace};
 use super::pauses::Pauses;
 use super::plan::Plan;
 use super::round_trip::longest_round_trip;
@@ -162,8 +162,7 @@ impl Fabric {
     /// The lane of a port, in the order of all, at which queueing after a lane of a link is counted: that of the link back, which
     /// leaves the switch at its end and so belongs to the shard in which the packets wait.
     pub fn onward_place(&self, link: LinkId, lane: LaneIdx) -> usize {
-        let back = self.partition.link(self.graph.link(link).reverse);
-        back.index().index() * self.lanes + lane.index()
+        self.partition.port(self.graph.link(link).reverse).port.index() * self.lanes + lane.index()
     }
 
     /// The address of a host's adapter of this rail: the number of the link that leaves it.
@@ -173,8 +172,8 @@ impl Fabric {
     }
 
     /// The NIC port that the packets of an address come from and go to.
-    pub fn nic_of_address(&self, address: u32) -> Place<PortIdx> {
-        self.partition.link(LinkId(address))
+    pub fn nic_of_address(&self, address: u32) -> PortPlace {
+        self.partition.port(LinkId(address))
     }
 
     /// The lane of a virtual lane and a virtual channel.

@@ -7,19 +7,15 @@ pub(super) trait Instance {
     /// Counters of ports and lanes are kept.
     const COUNTERS: bool;
 
-    /// The network has several shards.
-    const SHARDED: bool;
-
     /// The network has none of [`Features`].
     const PLAIN: bool;
 }
 
 /// An instance with or without these.
-pub(super) struct Compiled<const COUNTERS: bool, const SHARDED: bool, const PLAIN: bool>;
+pub(super) struct Compiled<const COUNTERS: bool, const PLAIN: bool>;
 
-impl<const COUNTERS: bool, const SHARDED: bool, const PLAIN: bool> Instance for Compiled<COUNTERS, SHARDED, PLAIN> {
+impl<const COUNTERS: bool, const PLAIN: bool> Instance for Compiled<COUNTERS, PLAIN> {
     const COUNTERS: bool = COUNTERS;
-    const SHARDED: bool = SHARDED;
     const PLAIN: bool = PLAIN;
 }
 

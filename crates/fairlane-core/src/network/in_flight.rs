@@ -1,10 +1,12 @@
 //! Packets, messages and credits in flight between devices, and the calendar of who runs when.
 
+use rustc_hash::FxHashMap;
+
 use super::config::Config;
 use super::credits::CreditReturns;
 use super::features::Instance;
-use super::index::{HostIdx, LaneIdx, MessageIdx, NoticeIdx, PacketIdx, PortIdx, Queued, SwitchIdx};
-use super::mail::Outboxes;
+use super::index::{HostIdx, LaneIdx, MessageIdx, NoticeIdx, PacketIdx, PortIdx, Queued};
+use super::mail::Mail;
 use super::nic::flows::{Flows, Tag};
 use super::nic::queue_pairs::QueuePairs;
 use super::occupancy::Occupancy;
@@ -15,7 +17,7 @@ use super::port::LaneMarking;
 use super::telemetry::Telemetry;
 use super::totals::Totals;
 use crate::fault::GivenUp;
-use crate::ids::LinkId;
+use crate::ids::{LinkId, SwitchId};
 use crate::kernel::{Calendar, Index, Indexed, Mailboxes, NONE, Pool};
 use crate::units::{Instant, Picoseconds};
 
@@ -38,14 +40,14 @@ pub(super) enum Deferred {
     /// A packet (a message, at a NIC) arrives at this port.
     AtPort { port: PortIdx, queued: Queued },
     /// A packet arrives at this switch, which routes it.
-    AtSwitch { switch: SwitchIdx, packet: PacketIdx },
+    AtSwitch { switch: SwitchId, packet: PacketIdx },
 }
 
 /// A packet that arrives at a switch, which routes it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AtSwitch {
     pub time: Instant,
-    pub switch: SwitchIdx,
+    pub switch: SwitchId,
     /// The link that it comes over.
     pub link: LinkId,
     pub packet: PacketIdx,
@@ -66,6 +68,8 @@ pub(super) struct InFlight {
     pub receive_queues: Indexed<PortIdx, (PacketIdx, PacketIdx)>,
     pub packets: Pool<Packet, PacketIdx>,
     pub messages: Pool<Message, MessageIdx>,
+    /// Messages of several packets that another shard sends to this one: by that shard and their index there.
+    pub announced: FxHashMap<(u8, MessageIdx), Message>,
     /// Credits on their way, by port.
     pub returns: Indexed<PortIdx, CreditReturns>,
     /// By port, then lane; empty without priority flow control.
@@ -97,7 +101,10 @@ pub(super) struct InFlight {
     /// How many messages have been injected.
     pub sequence: u64,
     pub totals: Totals,
-    pub out: Outboxes,
+    /// The mail of the open window, by shard; empty with one shard.
+    pub mail: Vec<Mail>,
+    /// The earliest instant at which any of it takes effect, ps.
+    pub earliest_mail: Instant,
 }
 
 impl InFlight {
@@ -106,7 +113,7 @@ impl InFlight {
         let Config { fabric, conditions, naming } = config;
         let Plan { routing, graph, .. } = plan;
         let (ports, nics, features) = (naming.ports(), naming.nic_host.len(), conditions.features);
-        let switches = if features.input_queued { fabric.partition.switches_of(naming.shard, graph) } else { 0 };
+        let switches = if features.input_queued { graph.switches() } else { 0 };
         let calendar = NetworkCalendar::new(lookahead, [naming.hosts(), ports, switches]);
         let slots = calendar.window_of(Instant::ZERO + config.furthest()) + 2;
         let slots = slots.next_power_of_two().min(MOST_INBOX_SLOTS as u64);
@@ -123,9 +130,10 @@ impl InFlight {
             receive_queues: Indexed::of((PacketIdx::NONE, PacketIdx::NONE), nics),
             packets: Pool::default(),
             messages: Pool::default(),
+            announced: FxHashMap::default(),
             queue_pairs: QueuePairs::default(),
             returns: Indexed::of(CreditReturns::default(), ports),
-            pauses: naming.links_of_ports().flat_map(|link| fabric.pauses(link)).collect(),
+            pauses: naming.links().flat_map(|link| fabric.pauses(link)).collect(),
             next_offer: Indexed::of(Instant::ZERO, naming.gaps.len()),
             deferring: Indexed::of(false, naming.hosts()),
             flows: Indexed::of(Flows::default(), if features.paces { nics } else { 0 }),
@@ -139,7 +147,8 @@ impl InFlight {
             control_packets: SinglePacket::default(),
             sequence: 0,
             totals: Totals::default(),
-            out: Outboxes::new(fabric.partition.shards()),
+            mail: vec![Mail::default(); if fabric.partition.shards() == 1 { 0 } else { fabric.partition.shards() }],
+            earliest_mail: Instant::MAX,
         }
     }
 
@@ -178,7 +187,7 @@ impl InFlight {
 
     /// Sends a packet to arrive at `switch`, which routes it, at instant `time`.
     #[inline]
-    pub fn send_to_switch(&mut self, switch: SwitchIdx, packet: PacketIdx, time: Instant) {
+    pub fn send_to_switch(&mut self, switch: SwitchId, packet: PacketIdx, time: Instant) {
         let window = self.calendar.window_of(time);
         let record = &mut self.packets[packet];
         record.time = time;

@@ -1,4 +1,4 @@
-//! Indices of the engine. Hosts, switches and ports have numbers in their shard, which with one shard are their ids: types tell
+//! Indices of the engine. Hosts and ports have numbers in their shard, which with one shard are their ids: types tell
 //! them from ids and from each other.
 
 use crate::kernel::{Index, NONE};
@@ -57,10 +57,6 @@ macro_rules! index {
 index!(
     /// A host of the shard.
     HostIdx
-);
-index!(
-    /// A switch of the shard.
-    SwitchIdx
 );
 index!(
     /// An output port of the shard, which sends on one link. Those of NICs come first.

@@ -45,18 +45,21 @@ impl Network {
             Delivery { at: packet.time, token, traffic: packet.traffic, stage, first: true, last: true }
         };
         let mut deliveries = Vec::new();
-        let mut parts: FxHashMap<MessageIdx, (u32, Instant)> = FxHashMap::default();
+        let mut parts: FxHashMap<(u8, MessageIdx), (u32, Instant)> = FxHashMap::default();
         for packet in shard.unseen(self.now()) {
             let index = match packet.owner() {
                 Owner::Whole(token) => {
                     deliveries.push(whole(packet, token));
                     continue;
                 }
-                Owner::Part(sent) if packet.origin == shard.config.naming.origin => sent,
-                Owner::Part(sent) => shard.in_flight.out.mirror(packet.origin, sent),
+                Owner::Part(message) => message,
             };
-            let message = &shard.in_flight.messages[index];
-            let (count, last) = parts.entry(index).or_default();
+            let sender = shard.config.fabric.nic_of_address(packet.source).shard;
+            let message = match shard.in_flight.announced.get(&(sender, index)) {
+                Some(message) => message,
+                None => &shard.in_flight.messages[index],
+            };
+            let (count, last) = parts.entry((sender, index)).or_default();
             (*count, *last) = (*count + 1, packet.time.max(*last));
             if *count == message.undelivered {
                 deliveries.push(Delivery { at: *last, ..whole(packet, message.token()) });

@@ -100,7 +100,7 @@ impl Network {
         let (links, lanes) = (self.graph().links().len(), self.config().fabric.lanes);
         let (mut booked, mut credits) = (Vec::new(), Vec::new());
         for (_, shard, port) in self.each_port() {
-            booked.push(shard.in_flight.occupancy.view(&[]).all[port.index()]);
+            booked.push(shard.in_flight.occupancy.view(LinkId(0), &[]).all[port.index()]);
         }
         for shard in &self.shards {
             let link = |port| shard.config.naming.link_of(PortIdx(port)).index();
@@ -111,7 +111,7 @@ impl Network {
         self.counts_balance()?;
         let (mut booked, mut credits) = (Vec::new(), Vec::new());
         for (_, shard, port) in self.each_port() {
-            let Some(by_lane) = shard.in_flight.occupancy.view(&[]).by_lane else { return Ok(()) };
+            let Some(by_lane) = shard.in_flight.occupancy.view(LinkId(0), &[]).by_lane else { return Ok(()) };
             booked.extend(&by_lane.all[port.index() * lanes..][..lanes]);
         }
         for shard in &self.shards {
@@ -131,7 +131,7 @@ impl Network {
         let mut found = vec![0; self.graph().links().len()];
         self.for_each_queued(|_, PacketState { next, .. }| next.iter().for_each(|link| found[link.index()] += 1));
         for (link, shard, port) in self.each_port() {
-            let counted = shard.in_flight.occupancy.view(&[]).waiting.get(port.index());
+            let counted = shard.in_flight.occupancy.view(LinkId(0), &[]).waiting.get(port.index());
             if let Some(counted) = counted.filter(|counted| **counted != found[link.index()]) {
                 return Err(format!("link {link}: {counted} packets are counted, {} wait", found[link.index()]));
             }
@@ -171,7 +171,7 @@ impl Network {
             || self.shards.iter().flat_map(|shard| shard.in_flight.messages.used().map(|(_, message)| message));
         // A record that stands for a lost packet has nothing undelivered.
         let alive = || messages().filter(|message| message.undelivered > 0);
-        let sent = || alive().filter(|message| !message.mirror && !is_notice(message));
+        let sent = || alive().filter(|message| !is_notice(message));
         let control = || alive().filter(|message| is_notice(message));
         let single = || self.shards.iter().map(|shard| shard.in_flight.single_packet);
         let singles: i64 = single().map(|single| single.messages).sum();
@@ -204,8 +204,8 @@ impl Network {
             (
                 "packets",
                 self.packets_in_flight() as i64 + self.shards.iter().map(|shard| shard.in_flight.trimmed).sum::<i64>(),
-                alive()
-                    .filter(|message| !is_notice(message))
+                sent()
+                    .chain(self.shards.iter().flat_map(|shard| shard.in_flight.announced.values()))
                     .map(|message| self.packets_under_way(message))
                     .sum::<i64>()
                     + singles

@@ -15,8 +15,9 @@ use super::config::Config;
 use super::features::Instance;
 use super::in_flight::InFlight;
 use super::index::{LaneIdx, MessageIdx, PacketIdx, PairIdx, PortIdx, Queued};
-use super::mail::Returned;
+use super::mail::{Receiver, Returned};
 use super::packet::{Content, Message, Packet, PacketFlags};
+use super::partition::PortPlace;
 use super::port::{ActivePort, Arrival, UNCHARGED, kind};
 use crate::fault::GivenUp;
 use crate::ids::{HostId, LinkId, VirtualLane};
@@ -42,14 +43,13 @@ impl InFlight {
     /// A packet that was lost on `link` at `time`, or discarded at its end, goes back to the shard that sent it.
     pub fn return_to_sender(&mut self, config: &Config, index: PacketIdx, link: LinkId, time: Instant) {
         let due = time + config.fabric.timeout;
-        let sender = usize::from(self.packets[index].origin);
-        if sender == config.naming.shard {
+        let Err(PortPlace { shard, .. }) = config.port_of(LinkId(self.packets[index].source)) else {
             self.retransmit(config, index, link, due);
             return;
-        }
-        self.send_to_shard((sender, |mail| &mut mail.lost), link, index, due);
+        };
+        self.send_to_shard(config, shard, Receiver::Sender(link), index, due);
         if config.fabric.go_back_n {
-            self.out.earliest = self.out.earliest.min(time + 2 * self.calendar.width());
+            self.mail_to(shard, time + 2 * self.calendar.width());
         }
     }
 
@@ -84,7 +84,7 @@ impl InFlight {
     /// Hands a packet that was lost on a link to the port of the NIC that sent it, at instant `at`.
     pub fn hand_over(&mut self, config: &Config, content: Content, (packet, link): (PacketIdx, LinkId), at: Instant) {
         let message = self.message_of(config, content, (packet, link), at);
-        self.send_message(config.fabric.nic_of_address(self.packets[packet].source).index(), message);
+        self.send_message(config.fabric.nic_of_address(self.packets[packet].source).port, message);
     }
 
     /// The message that a packet that was lost on a link becomes at the NIC that sent it, which is offered at `at`.
@@ -115,7 +115,6 @@ impl InFlight {
             vl,
             flags: PacketFlags::new(0, true, false),
             any_delivered: false,
-            mirror: false,
             packed: content.into(),
         })
     }
@@ -124,11 +123,9 @@ impl InFlight {
     fn hand_to_host(&mut self, config: &Config, packet: PacketIdx, until: Instant) {
         self.totals.packets_given_up += 1;
         self.packets[packet].came = Step::NONE;
-        let nic = config.fabric.nic_of_address(self.packets[packet].to);
-        if nic.shard() == config.naming.shard {
-            self.arrive_given_up(config, nic.index(), packet, until);
-        } else {
-            self.send_to_shard((nic.shard(), |mail| &mut mail.given_up), nic.index(), packet, until);
+        match config.port_of(LinkId(self.packets[packet].to)) {
+            Ok(nic) => self.arrive_given_up(config, nic, packet, until),
+            Err(PortPlace { shard, port }) => self.send_to_shard(config, shard, Receiver::GivenUp(port), packet, until),
         }
     }
 
@@ -294,8 +291,8 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         self.in_flight.tag_trimmed(packet, bytes, before, KIND == kind::TO_HOST);
         let payload = bytes - config.fabric.header;
         self.return_upstream(
-            (came.link(), credited),
-            Returned { port: PortIdx::NONE, lane: held, traffic, bytes: payload, freed: time },
+            came.link(),
+            Returned { port: credited, lane: held, traffic, bytes: payload, freed: time },
         );
         if config.fabric.adaptive {
             let window = self.in_flight.calendar.window() + 1;
@@ -309,17 +306,14 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     fn lose(&mut self, packet: PacketIdx, now: Instant) {
         if KIND != kind::NIC {
             let &Packet { came, credited, held, traffic, bytes, lane, .. } = &self.in_flight.packets[packet];
-            self.return_upstream(
-                (came.link(), credited),
-                Returned { port: PortIdx::NONE, lane: held, traffic, bytes, freed: now },
-            );
+            self.return_upstream(came.link(), Returned { port: credited, lane: held, traffic, bytes, freed: now });
             if self.config.fabric.adaptive {
                 let next = self.in_flight.calendar.window() + 1;
                 self.in_flight.occupancy.return_credits(self.number, lane, bytes, next);
                 self.in_flight.occupancy.start(self.number);
             }
         }
-        self.in_flight.lose(self.config, packet, self.config.naming.link_id::<I>(self.number), now);
+        self.in_flight.lose(self.config, packet, self.config.naming.link_of(self.number), now);
     }
 
     /// Packets at a link that goes down wait for no credits any more: a stall that has not been charged yet is charged to the

@@ -4,7 +4,7 @@
 //!
 //! It consists of one or more shards ([`Partition`]), which run in parallel and exchange `mail` when a window ends.
 //!
-//! A packet's path through the files: `nic` (injection, segmentation), `port` (queue, arbitration, transmission), `link`,
+//! A packet's path through the files: `nic` (injection, segmentation), `port` (queue, arbitration, transmission),
 //! `switch` (adaptive routing), `port` again, `nic` (reassembly). `credits` books the buffers, `observation` counts,
 //! `engine` runs a shard through a window, `windows` one window after the other.
 
@@ -73,6 +73,7 @@ use credits::CreditReturns;
 use in_flight::{MOST_INBOX_SLOTS, NetworkCalendar};
 use index::PortIdx;
 use occupancy::Occupancy;
+use partition::PortPlace;
 use pauses::Pauses;
 use port::{Lane, Port};
 use shard::Shard;
@@ -94,8 +95,8 @@ impl Network {
     ///
     /// # Panics
     /// If the plan asks for more than [`MAX_LANES`](crate::qos::arbiter::MAX_LANES) lanes, its parameters do not pass
-    /// [`Parameters::check`] or [`Parameters::lane_buffers`], the partition is of another graph, or there are several shards although [`Plan::most_shards`]
-    /// is one.
+    /// [`Parameters::check`] or [`Parameters::lane_buffers`], the partition is of another graph, or there are several
+    /// shards although [`Plan::most_shards`] is one.
     #[must_use]
     pub fn new(plan: &Plan, partition: Partition) -> Self {
         assert!(partition.shards() <= plan.most_shards(), "invariant: the simulation has checked its plan");
@@ -117,8 +118,9 @@ impl Network {
     /// Has `host` run at `at`: in the window that opens next, or a later one.
     pub fn wake(&mut self, host: HostId, at: Instant) {
         let at = at.max(self.now());
-        let place = self.partition.host(host);
-        self.shards[place.shard()].in_flight.wake_host(place.index(), at);
+        let shard = self.partition.of_host(self.graph(), host);
+        let Shard { config, in_flight, .. } = &mut self.shards[shard];
+        in_flight.wake_host(config.naming.host(host), at);
     }
 
     /// Has every host look at what is on its way to it when it arrives.
@@ -231,8 +233,8 @@ impl Network {
 
     /// The shard of a link, and its port there.
     fn port(&self, link: LinkId) -> (&Shard, PortIdx) {
-        let place = self.partition.link(link);
-        (&self.shards[place.shard()], place.index())
+        let PortPlace { shard, port } = self.partition.port(link);
+        (&self.shards[usize::from(shard)], port)
     }
 
     /// The fabric.
@@ -370,7 +372,7 @@ fn bytes_per_port(lanes: usize, inbox: usize, arbiter: usize, adaptive: bool) ->
     let config = size_of::<CreditReturns>()
         + size_of::<Port>()
         + size_of::<crate::topology::Link>()
-        + 3 * size_of::<u32>()
+        + 2 * size_of::<u32>()
         + if adaptive { Occupancy::BYTES_PER_PORT } else { 0 };
     let own = lanes * size_of::<Lane>() + inbox + arbiter;
     Bytes((own + config + NetworkCalendar::BITS_PER_MEMBER / 8) as u64)

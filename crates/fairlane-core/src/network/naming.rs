@@ -1,10 +1,9 @@
-//! The members of a shard and their numbers: hosts, switches, and output ports, each of which sends on one link.
+//! The members of a shard and their numbers: hosts, and output ports, each of which sends on one link.
 //!
 //! Lists by host, NIC or port have the members of the shard only, in order of their ids. With one shard numbers are ids.
 
-use super::features::Instance;
-use super::index::{HostIdx, PortIdx, SwitchIdx};
-use super::partition::{FarEnd, Partition, Place};
+use super::index::{HostIdx, PortIdx};
+use super::partition::Partition;
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::kernel::Indexed;
 use crate::topology::{Graph, Link, Vertex};
@@ -13,19 +12,14 @@ use crate::units::Picoseconds;
 /// No switch is at the far end of a link.
 pub(super) const NO_SWITCH: SwitchId = SwitchId(u32::MAX);
 
-/// The hosts, switches and ports of a shard, and what is at the far ends of their links.
+/// The hosts and ports of a shard, and the switches at the far ends of their links.
 #[derive(Clone)]
 pub(super) struct Naming {
     /// The number of this shard.
-    pub shard: usize,
-    /// The same, as packets carry it.
-    pub origin: u8,
-    /// The ids of the shard's hosts, switches and links; empty with one shard.
-    host_ids: Indexed<HostIdx, u32>,
-    switch_ids: Indexed<SwitchIdx, u32>,
-    link_ids: Indexed<PortIdx, u32>,
-    /// The far end of each link; empty with one shard.
-    pub far_ends: Indexed<PortIdx, FarEnd>,
+    pub shard: u8,
+    /// The ids of the shard's hosts and links; empty with one shard.
+    host_ids: Indexed<HostIdx, HostId>,
+    link_ids: Indexed<PortIdx, LinkId>,
     /// NIC ports are those before this one.
     pub nics: PortIdx,
     /// The host of each NIC port.
@@ -36,35 +30,41 @@ pub(super) struct Naming {
     pub gaps: Indexed<PortIdx, Picoseconds>,
     /// The switch at the far end of each link; [`NO_SWITCH`] at hosts.
     pub to_switch: Indexed<PortIdx, SwitchId>,
-    /// The NIC port at the far end of each link, in the shard there; none at switches.
-    pub to_nic: Indexed<PortIdx, PortIdx>,
 }
 
 impl Naming {
     /// The members of shard number `shard`.
-    pub fn new(graph: &Graph, partition: &Partition, shard: usize) -> Self {
-        let [host_ids, switch_ids, link_ids] = partition.members(shard);
+    pub fn new(graph: &Graph, partition: &Partition, shard: u8) -> Self {
         let whole = partition.shards() == 1;
-        let all = graph.links();
-        let every = if whole { all } else { &[] };
-        let links = || every.iter().chain(link_ids.iter().map(|id| &all[*id as usize]));
-        let nic_host: Vec<HostIdx> =
-            links().map_while(|link| host_of(link.from)).map(|host| partition.host(host).index()).collect();
-        let hosts = number(if whole { graph.hosts() } else { host_ids.len() });
-        let ports_before = |host| number(nic_host.partition_point(|other| other.0 < host));
+        let link_ids: Vec<LinkId> = partition.links_of(shard).collect();
+        let all = if whole { graph.links() } else { &[] };
+        let links = || all.iter().chain(link_ids.iter().map(|id| graph.link(*id)));
+        let of_nics: Vec<HostId> = links().map_while(|link| host_of(link.from)).collect();
+        let own = |host: &HostId| partition.of_host(graph, *host) == usize::from(shard);
+        let hosts: Vec<HostId> = (0..).take(graph.hosts()).map(HostId).filter(own).collect();
+        let number_of =
+            |host: HostId| if whole { host.0 } else { number(hosts.partition_point(|other| *other < host)) };
+        let nics_before = |host| PortIdx(number(of_nics.partition_point(|other| *other < host)));
+        let nics = PortIdx(number(of_nics.len()));
         Self {
             shard,
-            origin: u8::try_from(shard).expect("invariant: at most 32 shards"),
-            far_ends: links().filter(|_| !whole).map(|link| FarEnd::new(link, graph, partition)).collect(),
-            nics: PortIdx(number(nic_host.len())),
-            first_nic: (0..=hosts).map(|host| PortIdx(ports_before(host))).collect(),
-            gaps: message_gaps(graph, links().take(nic_host.len())),
+            nics,
+            nic_host: of_nics.iter().map(|host| HostIdx(number_of(*host))).collect(),
+            first_nic: hosts.iter().map(|host| nics_before(*host)).chain([nics]).collect(),
+            gaps: message_gaps(graph, links().take(of_nics.len())),
             to_switch: links().map(|link| switch_of(link.to)).collect(),
-            to_nic: links().map(|link| nic_of(link, partition)).collect(),
-            nic_host: nic_host.into(),
-            host_ids: host_ids.into(),
-            switch_ids: switch_ids.into(),
+            host_ids: if whole { Indexed::default() } else { hosts.into() },
             link_ids: link_ids.into(),
+        }
+    }
+
+    /// A host of the shard.
+    pub fn host(&self, id: HostId) -> HostIdx {
+        let place = self.host_ids.rows().binary_search_by_key(&id.0, |host| host.0);
+        if self.host_ids.is_empty() {
+            HostIdx(id.0)
+        } else {
+            HostIdx(number(place.expect("invariant: a host of the shard")))
         }
     }
 
@@ -80,17 +80,12 @@ impl Naming {
 
     /// How many ports the shard has.
     pub fn ports(&self) -> usize {
-        self.to_nic.len()
+        self.to_switch.len()
     }
 
     /// The links of the ports.
-    pub fn links<'a>(&'a self, graph: &'a Graph) -> impl Iterator<Item = &'a Link> {
-        self.links_of_ports().map(|link| graph.link(link))
-    }
-
-    /// Their ids.
-    pub fn links_of_ports(&self) -> impl Iterator<Item = LinkId> {
-        self.to_nic.each().map(|(port, _)| self.link_of(port))
+    pub fn links(&self) -> impl Iterator<Item = LinkId> {
+        self.to_switch.each().map(|(port, _)| self.link_of(port))
     }
 
     /// The NIC ports of a host.
@@ -99,49 +94,16 @@ impl Naming {
         Nics(self.first_nic[host.index()].0..self.first_nic[host.index() + 1].0)
     }
 
-    /// The id of a port's link.
+    /// The link of a port.
     #[inline(always)]
-    pub fn link_id<I: Instance>(&self, port: PortIdx) -> LinkId {
-        LinkId(if I::SHARDED { self.link_ids[port] } else { port.0 })
-    }
-
-    /// The same, with any number of shards.
     pub fn link_of(&self, port: PortIdx) -> LinkId {
-        LinkId(self.link_ids.get(port).map_or(port.0, |link| *link))
+        if self.link_ids.is_empty() { LinkId(port.0) } else { self.link_ids[port] }
     }
 
     /// The id of a host.
     #[inline(always)]
-    pub fn host_id<I: Instance>(&self, host: HostIdx) -> HostId {
-        HostId(if I::SHARDED { self.host_ids[host] } else { host.0 })
-    }
-
-    /// The id of a switch.
-    #[inline(always)]
-    pub fn switch_id<I: Instance>(&self, switch: SwitchIdx) -> SwitchId {
-        SwitchId(if I::SHARDED { self.switch_ids[switch] } else { switch.0 })
-    }
-
-    /// The shard at the far end of a port's link, if it is another.
-    #[inline(always)]
-    pub fn other_shard<I: Instance>(&self, port: PortIdx) -> Option<usize> {
-        if !I::SHARDED {
-            return None;
-        }
-        let shard = usize::from(self.far_ends[port].shard);
-        (shard != self.shard).then_some(shard)
-    }
-
-    /// The port of a link that leaves the switch at the far end of `port`, in the shard there.
-    #[inline(always)]
-    pub fn next_port<I: Instance>(&self, port: PortIdx, link: LinkId) -> PortIdx {
-        PortIdx(if I::SHARDED { link.0.wrapping_add(self.far_ends[port].offset) } else { link.0 })
-    }
-
-    /// A port of this shard as other shards know it.
-    #[inline(always)]
-    pub fn place(&self, port: PortIdx) -> Place<PortIdx> {
-        Place::new(self.shard, port)
+    pub fn host_id(&self, host: HostIdx) -> HostId {
+        if self.host_ids.is_empty() { HostId(host.0) } else { self.host_ids[host] }
     }
 }
 
@@ -201,13 +163,6 @@ fn switch_of(vertex: Vertex) -> SwitchId {
     match vertex {
         Vertex::Switch(switch) => switch,
         Vertex::Host(_) => NO_SWITCH,
-    }
-}
-
-fn nic_of(link: &Link, partition: &Partition) -> PortIdx {
-    match link.to {
-        Vertex::Host(_) => partition.link(link.reverse).index(),
-        Vertex::Switch(_) => PortIdx::NONE,
     }
 }
 

@@ -112,25 +112,14 @@ impl Occupancy {
         self.lanes.iter().for_each(|lanes| lanes.cells.for_each_credit(&mut visit));
     }
 
-    /// The loads that a switch sees when it routes a packet. `first_lane`: see [`LaneLoads`].
+    /// The loads that a switch sees when it routes a packet. `first`: see [`Config::first_link`](super::config::Config::first_link);
+    /// `first_lane`: see [`LaneLoads`].
     #[inline(always)]
-    pub fn view<'a>(&'a self, first_lane: &'a [u8]) -> Loads<'a> {
+    pub fn view<'a>(&'a self, first: LinkId, first_lane: &'a [u8]) -> Loads<'a> {
         let Cells { all, routed, .. } = &self.ports;
         let by_lane = self.lanes.as_ref().map(|lanes| lanes.view(first_lane));
         let Self { waiting, full, turns, .. } = self;
-        Loads { first: LinkId(0), all, routed, by_lane, waiting, full: *full, turns: &turns.0, ids: &[] }
-    }
-
-    /// The loads that a switch sees of its own ports: `count` from `port` on, of which the first feeds link `first`.
-    #[inline]
-    pub fn view_of<'a>(&'a self, first: LinkId, port: PortIdx, count: usize, first_lane: &'a [u8]) -> Loads<'a> {
-        let by_lane = self.lanes.as_ref().map(|lanes| {
-            let each = lanes.lanes as usize;
-            LaneLoads { all: &lanes.cells.all[port.index() * each..][..count * each], first_lane }
-        });
-        let waiting = self.waiting.get(port.index()..port.index() + count).unwrap_or(&[]);
-        let (all, turns) = (&self.ports.all[port.index()..][..count], &self.turns.0[port.index()..][..count]);
-        Loads { first, all, routed: &[], by_lane, waiting, full: self.full, turns, ids: &[] }
+        Loads { first, all, routed, by_lane, waiting, full: *full, turns: &turns.0, ids: &[] }
     }
 
     /// A packet has been routed to a lane of `port`. Its start there changes nothing: from then on its credits are missing

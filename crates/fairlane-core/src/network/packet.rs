@@ -1,7 +1,6 @@
 //! Messages, their packets, and their deliveries to hosts.
 
 use super::index::{LaneIdx, MessageIdx, NoticeIdx, PacketIdx, PairIdx, PortIdx};
-use super::partition::Place;
 use crate::ids::{HostId, JobId, Rank, TrafficId, VirtualLane};
 use crate::qos::levels::TrafficKind;
 use crate::routing::Step;
@@ -85,8 +84,6 @@ pub(super) struct Message {
     pub flags: PacketFlags,
     /// A packet of it has been delivered.
     pub any_delivered: bool,
-    /// Another shard sends it: this is the record of the receiving shard.
-    pub mirror: bool,
     /// See [`Message::content`].
     pub packed: PackedContent,
 }
@@ -248,12 +245,11 @@ pub(super) struct Packet {
     /// The lane it took on the upstream link: the buffer that it occupies.
     pub held: LaneIdx,
     pub flags: PacketFlags,
-    /// The shard of the host that sent it.
-    pub origin: u8,
     /// The hop over the upstream link.
     pub came: Step,
-    /// The port of the upstream link, to which it returns the credits of the buffer that it occupies.
-    pub credited: Place<PortIdx>,
+    /// The port of the upstream link, to which it returns the credits of the buffer that it occupies; see
+    /// [`PortPlace`](super::partition::PortPlace).
+    pub credited: PortIdx,
     /// At an input-queued switch: the next hop, chosen when it arrived.
     pub next_step: Step,
     /// See [`Visit::note`](crate::routing::Visit::note).

@@ -123,8 +123,8 @@ pub struct Parameters {
     pub switch: Named,
     /// When NICs start packets.
     pub transport: Named,
-    /// The owners whose packets take turns at a NIC: those of messages, of queue pairs (pairs of ranks, each with one message at a time), or
-    /// nobody's (one message at a time on each virtual lane, or at all).
+    /// The owners whose packets take turns at a NIC: those of messages, of queue pairs (pairs of ranks, each with one
+    /// message at a time), or nobody's (one message at a time on each virtual lane, or at all).
     pub injection: Turns,
     /// From the loss of a packet until its NIC sends it again; at least four windows, which are as wide as the shortest latency of a
     /// link or up to half as wide.

@@ -3,52 +3,54 @@
 //! Switches are divided in order of number, level by level and plane by plane, so that each shard has its share of the leaves
 //! and of the spines; groups stay whole. A host belongs to the shard of its first switch. Results do not depend on it.
 
-use std::marker::PhantomData;
 use std::sync::Arc;
 
-use super::index::{HostIdx, PortIdx, SwitchIdx};
+use super::index::PortIdx;
 use crate::ids::{HostId, LinkId, SwitchId};
-use crate::kernel::Index;
-use crate::topology::{Graph, Layout, Link, Vertex};
+use crate::topology::{Graph, Layout, Vertex};
 
-/// The shard of each host, switch and link. A link belongs to the shard of the vertex that sends on it.
+/// The shard of each switch and link. A link belongs to the shard of the vertex that sends on it, and has a port there: ports have
+/// the order of links. With one shard their numbers are those of links, and nothing is kept.
 #[derive(Clone, Debug)]
 pub struct Partition {
     shards: usize,
-    /// Hosts, switches and links of the fabric.
-    sizes: [usize; 3],
-    /// By host, switch, link; all empty with one shard.
-    hosts: Arc<[Place<HostIdx>]>,
-    switches: Arc<[Place<SwitchIdx>]>,
-    links: Arc<[Place<PortIdx>]>,
+    /// By switch.
+    switches: Arc<[u8]>,
+    /// By link.
+    links: Arc<[PortPlace]>,
 }
 
-/// A shard, and a host, switch or port in it. Numbers have the order of ids.
+/// A port, and the shard that it is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place<I>(u32, PhantomData<I>);
+pub(super) struct PortPlace {
+    pub shard: u8,
+    pub port: PortIdx,
+}
 
-impl<I: Index> Place<I> {
+impl PortPlace {
+    /// Ports of a shard have numbers of so many bits.
     const BITS: u32 = 27;
 
-    /// The first of the first shard.
-    pub const FIRST: Self = Self(0, PhantomData);
-
+    /// The name of the port in shard `own`: its number if it is there, or one above all numbers.
     #[inline(always)]
-    pub fn new(shard: usize, index: I) -> Self {
-        let number = index.number();
-        debug_assert!(shard < Partition::MOST_SHARDS && number < 1 << Self::BITS, "{number} does not fit a place");
-        #[allow(clippy::cast_possible_truncation, reason = "at most 32 shards")]
-        Self((shard as u32) << Self::BITS | number, PhantomData)
+    pub fn name_in(self, own: u8) -> PortIdx {
+        PortIdx(self.port.0 | u32::from(self.shard ^ own) << Self::BITS)
     }
 
-    #[inline]
-    pub const fn shard(self) -> usize {
-        (self.0 >> Self::BITS) as usize
+    /// The number of a port in its shard, given its name in any.
+    #[inline(always)]
+    pub const fn number(name: PortIdx) -> PortIdx {
+        PortIdx(name.0 & ((1 << Self::BITS) - 1))
     }
 
-    #[inline]
-    pub fn index(self) -> I {
-        I::from_number(self.0 & ((1 << Self::BITS) - 1))
+    /// The port with this name in shard `own`, or, if it is in another, that and the port there.
+    #[inline(always)]
+    pub fn named(name: PortIdx, own: u8) -> Result<PortIdx, Self> {
+        if name.0 < 1 << Self::BITS {
+            return Ok(name);
+        }
+        #[allow(clippy::cast_possible_truncation, reason = "five bits")]
+        Err(Self { shard: own ^ (name.0 >> Self::BITS) as u8, port: Self::number(name) })
     }
 }
 
@@ -63,24 +65,20 @@ impl Partition {
     #[must_use]
     pub fn new(graph: &Graph, shards: usize) -> Self {
         assert!((1..=Self::MOST_SHARDS).contains(&shards), "invariant: 1 to 32 shards, not {shards}");
-        let sizes = [graph.hosts(), graph.switches(), graph.links().len()];
         if shards == 1 {
-            return Self { shards, sizes, hosts: Arc::new([]), switches: Arc::new([]), links: Arc::new([]) };
+            return Self { shards, switches: Arc::new([]), links: Arc::new([]) };
         }
-        let of_switches = divide(graph, shards);
-        let of_hosts: Vec<usize> =
-            (0..).take(graph.hosts()).map(|host| home(graph, HostId(host), &of_switches)).collect();
-        let of_links = graph.links().iter().map(|link| match link.from {
-            Vertex::Host(host) => of_hosts[host.index()],
-            Vertex::Switch(switch) => of_switches[switch.index()],
+        let switches = divide(graph, shards);
+        let mut ports = vec![0; shards];
+        let links = graph.links().iter().map(|link| {
+            let shard = match link.from {
+                Vertex::Host(host) => home(graph, host, &switches),
+                Vertex::Switch(switch) => switches[switch.index()],
+            };
+            ports[usize::from(shard)] += 1;
+            PortPlace { shard, port: PortIdx(ports[usize::from(shard)] - 1) }
         });
-        Self {
-            shards,
-            sizes,
-            links: places(of_links, shards),
-            hosts: places(of_hosts.iter().copied(), shards),
-            switches: places(of_switches.iter().copied(), shards),
-        }
+        Self { shards, links: links.collect(), switches: switches.into() }
     }
 
     /// How many shards there are.
@@ -90,62 +88,36 @@ impl Partition {
     }
 
     /// The shard of a host.
-    ///
-    /// # Panics
-    /// If the fabric has no such host.
-    #[must_use]
-    pub fn shard_of(&self, host: HostId) -> usize {
-        assert!(host.index() < self.sizes[0], "invariant: one of {} hosts, not {}", self.sizes[0], host.0);
-        self.host(host).shard()
+    pub(super) fn of_host(&self, graph: &Graph, host: HostId) -> usize {
+        home(graph, host, &self.switches).into()
     }
 
     /// The shard of every host.
     #[must_use]
     pub fn of_hosts(&self, graph: &Graph) -> Vec<usize> {
-        (0..).take(graph.hosts()).map(|host| self.shard_of(HostId(host))).collect()
+        (0..).take(graph.hosts()).map(|host| self.of_host(graph, HostId(host))).collect()
     }
 
-    #[inline]
-    pub(super) fn host(&self, host: HostId) -> Place<HostIdx> {
-        self.place(&self.hosts, host.0, self.sizes[0])
-    }
-
-    #[inline]
-    pub(super) fn switch(&self, switch: SwitchId) -> Place<SwitchIdx> {
-        self.place(&self.switches, switch.0, self.sizes[1])
-    }
-
-    #[inline]
-    pub(super) fn link(&self, link: LinkId) -> Place<PortIdx> {
-        self.place(&self.links, link.0, self.sizes[2])
-    }
-
-    /// The place of one of `size` ids: with one shard its own number. Panics for an id that the fabric does not have; with one
-    /// shard in debug builds only, because the number of such an id is out of the bounds of all that is kept by number.
+    /// The shard of a switch.
     #[inline(always)]
-    fn place<I: Index>(&self, places: &[Place<I>], id: u32, size: usize) -> Place<I> {
-        debug_assert!((id as usize) < size, "invariant: one of {size} ids, not {id}");
-        if self.shards == 1 { Place(id, PhantomData) } else { places[id as usize] }
+    pub(super) fn of_switch(&self, switch: SwitchId) -> u8 {
+        if self.switches.is_empty() { 0 } else { self.switches[switch.index()] }
     }
 
-    /// How many switches a shard has.
-    pub(super) fn switches_of(&self, shard: usize, graph: &Graph) -> usize {
-        if self.shards == 1 { graph.switches() } else { self.members(shard)[1].len() }
+    /// The port of a link.
+    #[inline(always)]
+    pub(super) fn port(&self, link: LinkId) -> PortPlace {
+        if self.links.is_empty() { PortPlace { shard: 0, port: PortIdx(link.0) } } else { self.links[link.index()] }
     }
 
-    /// The ids of the hosts, switches and links of one shard, in order. All empty with one shard, where numbers are ids.
-    pub(super) fn members(&self, shard: usize) -> [Vec<u32>; 3] {
-        [ids(&self.hosts, shard), ids(&self.switches, shard), ids(&self.links, shard)]
+    /// The links of a shard, in order; none with one shard.
+    pub(super) fn links_of(&self, shard: u8) -> impl Iterator<Item = LinkId> {
+        (0..).map(LinkId).zip(&*self.links).filter(move |(_, place)| place.shard == shard).map(|(link, _)| link)
     }
-}
-
-/// The ids of what belongs to a shard.
-fn ids<I: Index>(places: &[Place<I>], shard: usize) -> Vec<u32> {
-    (0..).zip(places).filter(|(_, place)| place.shard() == shard).map(|(id, _)| id).collect()
 }
 
 /// The shard of each switch.
-fn divide(graph: &Graph, shards: usize) -> Vec<usize> {
+fn divide(graph: &Graph, shards: usize) -> Vec<u8> {
     let plane = graph.plane().map_or(graph, |(plane, _)| plane).switches().max(1);
     let whole = if let Layout::Groups { switches, .. } = graph.layout() { *switches as usize } else { 1 };
     let ids = || (0..).take(graph.switches()).map(SwitchId);
@@ -163,6 +135,7 @@ fn divide(graph: &Graph, shards: usize) -> Vec<usize> {
             let own = weight(unit);
             // The shard in whose share of the class the middle of the unit lies.
             let shard = (2 * before + own) * shards / (2 * all);
+            let shard = u8::try_from(shard).expect("invariant: at most 32 shards");
             unit.iter().for_each(|switch| shard_of[switch.index()] = shard);
             before += own;
         }
@@ -171,38 +144,10 @@ fn divide(graph: &Graph, shards: usize) -> Vec<usize> {
 }
 
 /// The shard of a host: that of the first switch that it is attached to.
-fn home(graph: &Graph, host: HostId, of_switches: &[usize]) -> usize {
+fn home(graph: &Graph, host: HostId, of_switches: &[u8]) -> u8 {
     let ends = graph.ports(Vertex::Host(host)).map(|link| graph.link(link).to);
     let mut switches = ends.filter_map(|end| if let Vertex::Switch(switch) = end { Some(switch) } else { None });
-    switches.next().map_or(0, |switch| of_switches[switch.index()])
-}
-
-/// Numbers the members of each shard in order of their ids.
-fn places<I: Index>(shard_of: impl Iterator<Item = usize>, shards: usize) -> Arc<[Place<I>]> {
-    let mut next = vec![0; shards];
-    let number = |shard: usize| {
-        next[shard] += 1;
-        Place::new(shard, I::from_number(next[shard] - 1))
-    };
-    shard_of.map(number).collect()
-}
-
-/// The vertex at the far end of a link, in a network of several shards.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct FarEnd {
-    /// To be added (modulo 2^32) to the ids of the links that leave it for the numbers of their ports: they are
-    /// numbered without gaps in the fabric and in the shard.
-    pub offset: u32,
-    pub shard: u8,
-}
-
-impl FarEnd {
-    pub fn new(link: &Link, graph: &Graph, partition: &Partition) -> Self {
-        let first = graph.ports(link.to).next().unwrap_or(link.reverse);
-        let place = partition.link(first);
-        let shard = u8::try_from(place.shard()).expect("invariant: at most 32 shards");
-        Self { offset: place.index().0.wrapping_sub(first.0), shard }
-    }
+    switches.next().and_then(|switch| of_switches.get(switch.index()).copied()).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -213,9 +158,9 @@ mod tests {
     use crate::topology;
 
     /// Links by shard.
-    fn sizes(graph: &Graph, shards: usize) -> Vec<usize> {
-        let partition = Partition::new(graph, shards);
-        (0..shards).map(|shard| partition.members(shard)[2].len()).collect()
+    fn sizes(graph: &Graph, shards: u8) -> Vec<usize> {
+        let partition = Partition::new(graph, shards.into());
+        (0..shards).map(|shard| partition.links_of(shard).count()).collect()
     }
 
     #[test]
@@ -229,55 +174,32 @@ mod tests {
             let graph = topology::build(topology, &params).unwrap();
             for shards in [1, 2, 4] {
                 let sizes = sizes(&graph, shards);
-                let expected = if shards == 1 { 0 } else { graph.links().len() / shards };
+                let expected = if shards == 1 { 0 } else { graph.links().len() / usize::from(shards) };
                 assert!(sizes.iter().all(|size| *size == expected), "{topology} in {shards}: {sizes:?}");
             }
         }
     }
 
     #[test]
-    fn members_have_the_order_of_their_ids_and_groups_stay_whole() {
+    fn ports_have_the_order_of_links_and_groups_stay_whole() {
         let params = json!({ "groups": 9, "switches_per_group": 4, "hosts_per_switch": 2, "global_links": 2 });
         let graph = topology::build("dragonfly", &params).unwrap();
         let partition = Partition::new(&graph, 7);
         for shard in 0..7 {
-            let [hosts, switches, links] = partition.members(shard);
-            for (number, link) in (0..).zip(links) {
-                assert_eq!(partition.link(LinkId(link)), Place::new(shard, PortIdx(number)));
-            }
-            for (number, host) in (0..).zip(hosts) {
-                assert_eq!(partition.host(HostId(host)), Place::new(shard, HostIdx(number)));
-            }
-            for group in switches.iter().map(|switch| switch / 4) {
-                let members = (group * 4..group * 4 + 4).map(SwitchId);
-                assert!(members.map(|switch| partition.switch(switch).shard()).all(|other| other == shard));
+            for (port, link) in (0..).map(PortIdx).zip(partition.links_of(shard)) {
+                assert_eq!(partition.port(link), PortPlace { shard, port });
             }
         }
-        let of_links = |shard: usize| partition.members(shard)[2].len();
-        assert_eq!((0..7).map(of_links).sum::<usize>(), graph.links().len());
-    }
-
-    /// The partition of a fabric of 16 hosts.
-    fn of_sixteen_hosts(shards: usize) -> Partition {
-        let graph = topology::build("fat_tree", &json!({ "hosts": 16, "levels": 2, "radix": 8 })).unwrap();
-        assert_eq!(graph.hosts(), 16);
-        Partition::new(&graph, shards)
+        for switch in (0..36).map(SwitchId) {
+            assert_eq!(partition.of_switch(switch), partition.of_switch(SwitchId(switch.0 / 4 * 4)));
+        }
+        assert_eq!(sizes(&graph, 7).iter().sum::<usize>(), graph.links().len());
     }
 
     #[test]
-    fn the_last_host_has_a_shard() {
-        assert_eq!([1, 2].map(|shards| of_sixteen_hosts(shards).shard_of(HostId(15))), [0, 1]);
-    }
-
-    #[test]
-    #[should_panic(expected = "one of 16 hosts, not 16")]
-    fn an_unknown_host_is_in_no_shard() {
-        let _ = of_sixteen_hosts(1).shard_of(HostId(16));
-    }
-
-    #[test]
-    #[should_panic(expected = "invariant: one of")]
+    #[should_panic(expected = "index out of bounds")]
     fn an_unknown_link_is_in_no_shard() {
-        let _ = of_sixteen_hosts(2).link(LinkId(1 << 20));
+        let graph = topology::build("fat_tree", &json!({ "hosts": 16, "levels": 2, "radix": 8 })).unwrap();
+        let _ = Partition::new(&graph, 2).port(LinkId(1 << 20));
     }
 }

@@ -7,6 +7,7 @@ use super::in_flight::{AtSwitch, InFlight};
 use super::index::{HostIdx, PortIdx, Queued};
 use super::mail::Returned;
 use super::packet::{Owner, Packet};
+use super::partition::PortPlace;
 use super::port::{Lane, kind};
 use super::shard::Shard;
 use crate::ids::HostId;
@@ -46,9 +47,6 @@ impl Shard {
         if let Some(&port) = all.get(place + 4 * AHEAD) {
             prefetch_at(heads, port.index());
             prefetch_at(self.config.naming.to_switch.rows(), port.index());
-            if I::SHARDED {
-                prefetch_at(self.config.naming.far_ends.rows(), port.index());
-            }
         }
         if let Some((port, head)) = coming(3 * AHEAD) {
             prefetch_at(self.ports.rows(), port.index());
@@ -143,7 +141,7 @@ impl Shard {
     fn prefetch_upstream(&self, packet: &Packet) {
         // That of another shard is not there; to ask first, a branch that nobody can predict, costs more than to fetch.
         let Packet { credited, held, .. } = *packet;
-        prefetch_at(&self.lanes, credited.index().index() * self.config.fabric.lanes + held.index());
+        prefetch_at(&self.lanes, PortPlace::number(credited).index() * self.config.fabric.lanes + held.index());
     }
 
     /// The packet that has waited longest.
@@ -179,7 +177,7 @@ impl Shard {
     /// first, and of its port.
     #[inline(always)]
     pub(super) fn prefetch_hosts<I: Instance, E: Prefetch>(&self, coming: &[HostIdx], place: usize, endpoint: &E) {
-        let id = |host| self.config.naming.host_id::<I>(host);
+        let id = |host| self.config.naming.host_id(host);
         if let Some(&host) = coming.get(place + 5 * AHEAD) {
             let nic = self.config.naming.nics_of(host).first();
             endpoint.prefetch::<0>(id(host));

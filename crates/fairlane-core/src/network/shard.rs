@@ -1,14 +1,15 @@
 //! A shard: the hosts, NICs, switches and ports of a part of the fabric, or of all of it.
 //!
-//! Hosts, switches and ports have numbers of their own in a shard: 0, 1, 2 ... in order of their ids. With one shard these are
-//! the ids. What leaves a shard goes to its [`Outboxes`](super::mail::Outboxes).
+//! Hosts and ports have numbers of their own in a shard: 0, 1, 2 ... in order of their ids. With one shard these are
+//! the ids. What leaves a shard is [`Mail`](super::mail::Mail).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::config::Config;
 use super::in_flight::{AtSwitch, InFlight, NetworkCalendar, Sorting};
-use super::index::{HostIdx, PortIdx, SwitchIdx};
+use super::index::{HostIdx, PortIdx};
+use super::naming::NO_SWITCH;
 use super::observation::Observation;
 use super::packet::{Delivery, Injection};
 use super::partition::Partition;
@@ -16,7 +17,7 @@ use super::plan::Plan;
 use super::port::{Arrival, DOWN, Lane, Port, each_lane};
 use super::switch::Crossbars;
 use crate::fault::LinkErrors;
-use crate::ids::{LinkId, VirtualLane};
+use crate::ids::{LinkId, SwitchId, VirtualLane};
 use crate::kernel::{Indexed, Mask};
 use crate::qos::arbiter::Arbitration;
 use crate::topology::Graph;
@@ -57,7 +58,7 @@ pub(super) struct Scratch {
     /// The ports that run in it and lead to hosts.
     pub to_hosts: Vec<PortIdx>,
     /// The input-queued switches that run in the open window.
-    pub switches: Vec<SwitchIdx>,
+    pub switches: Vec<SwitchId>,
     /// The packets that arrive at switches in the open window, sorted.
     pub arriving: Vec<AtSwitch>,
     pub sorting: Sorting,
@@ -79,7 +80,7 @@ impl Shard {
     fn new(plan: &Plan, config: Config, lookahead: Picoseconds) -> Self {
         let Config { fabric, conditions, naming } = &config;
         let mut to_hosts = Mask::new(naming.ports());
-        naming.to_nic.each().filter(|(_, nic)| nic.is_some()).for_each(|(port, _)| to_hosts.insert(port));
+        naming.to_switch.each().filter(|(_, switch)| **switch == NO_SWITCH).for_each(|(port, _)| to_hosts.insert(port));
         let lanes = naming.ports() * fabric.lanes;
         Self {
             ports: conditions.wire_of.rows().iter().map(|&wire| Port::new(wire)).collect(),
@@ -102,7 +103,7 @@ impl Shard {
         let changed = conditions.set_bandwidths((fabric, naming), graph, links, self.in_flight.calendar.width());
         for (port, wire) in changed {
             self.ports[port].wire = wire;
-            self.arbiter.begin(port.index(), conditions.wires[wire as usize].bandwidth);
+            self.arbiter.begin(port.index(), conditions.wire(wire).bandwidth);
         }
     }
 
@@ -115,12 +116,11 @@ impl Shard {
             } else {
                 self.config.conditions.outages.end(link, now, furthest);
             }
-            let place = self.config.fabric.partition.link(link);
-            if place.shard() == self.config.naming.shard {
-                let port = &mut self.ports[place.index()];
-                port.unusual = if down { port.unusual | DOWN } else { port.unusual & !DOWN };
-                if port.waiting != 0 {
-                    self.in_flight.wake_port(place.index(), now);
+            if let Ok(port) = self.config.port_of(link) {
+                let state = &mut self.ports[port];
+                state.unusual = if down { state.unusual | DOWN } else { state.unusual & !DOWN };
+                if state.waiting != 0 {
+                    self.in_flight.wake_port(port, now);
                 }
             }
         }

@@ -6,13 +6,14 @@
 //! are two sets of slots, used alternately: a thread that is ahead writes the next round's while another reads this round's, and
 //! it cannot be further ahead.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::iter::Sum;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use super::config::Config;
 use super::engine::Failed;
 use super::features::{Compiled, Instance};
+use super::in_flight::NetworkCalendar;
 use super::mail::Mail;
 use super::shard::Shard;
 use super::{Endpoint, Network, Prefetch};
@@ -49,37 +50,41 @@ struct Exchange<M> {
     /// By parity of the round, sender, receiver.
     mail: [Vec<Mutex<(Mail, M)>>; 2],
     /// By parity of the round, then shard.
-    published: [Vec<Published>; 2],
+    published: [Vec<Mutex<Outlook>>; 2],
 }
 
-/// The part of a shard's state from which all threads decide how the run goes on.
-#[derive(Default)]
-struct Published {
-    /// The window in which anything is due next.
-    next: AtomicU64,
-    hops: AtomicU64,
-    /// One if an endpoint has failed.
-    failed: AtomicU64,
-    /// One if a packet has been given up, or an endpoint pauses.
-    pause: AtomicU64,
-    /// See [`Endpoint::kept`]; of one shard it can be less than zero.
-    kept: AtomicU64,
-}
-
-/// The same of all shards: when anything is due next, packets on links so far, and whether an endpoint has failed or the run pauses;
-/// and what is kept of messages under way.
+/// What a shard publishes, and the same of all: from it all threads decide how the run goes on.
+#[derive(Clone, Copy, Default)]
 struct Outlook {
-    next: u64,
+    /// The window in which anything is due next; `None` if there is none.
+    next: Option<u64>,
+    /// Packets on links so far.
     hops: u64,
+    /// An endpoint has failed.
     failed: bool,
+    /// A packet has been given up, or an endpoint pauses.
     pause: bool,
+    /// See [`Endpoint::kept`]; of one shard it can be less than zero.
     kept: u64,
+}
+
+impl Sum for Outlook {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, shard| Self {
+            next: sum.next.into_iter().chain(shard.next).min(),
+            hops: sum.hops + shard.hops,
+            failed: sum.failed | shard.failed,
+            pause: sum.pause | shard.pause,
+            kept: sum.kept.wrapping_add(shard.kept),
+        })
+    }
 }
 
 impl Network {
     /// Runs all windows that open before `end`, or stops earlier: after the window in which the number of packets that have
-    /// started on links since the call reaches `hops`, in which an endpoint ends the run or pauses, or in which a packet is given up. Returns whether the run is
-    /// complete: whether the clock is at `end` or later, or an endpoint has ended the run. If nothing is left to happen before
+    /// started on links since the call reaches `hops`, in which an endpoint ends the run or pauses, or in which a
+    /// packet is given up. Returns whether the run is complete: whether the clock is at `end` or later, or an endpoint
+    /// has ended the run. If nothing is left to happen before
     /// `end`, the clock moves on to the first window that does not open before it. `endpoints`: one for each shard.
     ///
     /// # Errors
@@ -97,15 +102,11 @@ impl Network {
         assert_eq!(endpoints.len(), self.shards.len(), "invariant: an endpoint for each shard");
         let limits = Limits { end, hops: self.totals().packet_hops.saturating_add(hops) };
         let Config { fabric, conditions, .. } = self.config();
-        let ended = match (fabric.observe.counters, self.shards.len() > 1, conditions.features.is_plain()) {
-            (true, false, true) => self.run::<Compiled<true, false, true>, E>(limits, endpoints),
-            (true, false, false) => self.run::<Compiled<true, false, false>, E>(limits, endpoints),
-            (true, true, true) => self.run::<Compiled<true, true, true>, E>(limits, endpoints),
-            (true, true, false) => self.run::<Compiled<true, true, false>, E>(limits, endpoints),
-            (false, false, true) => self.run::<Compiled<false, false, true>, E>(limits, endpoints),
-            (false, false, false) => self.run::<Compiled<false, false, false>, E>(limits, endpoints),
-            (false, true, true) => self.run::<Compiled<false, true, true>, E>(limits, endpoints),
-            (false, true, false) => self.run::<Compiled<false, true, false>, E>(limits, endpoints),
+        let ended = match (fabric.observe.counters, conditions.features.is_plain()) {
+            (true, true) => self.run::<Compiled<true, true>, E>(limits, endpoints),
+            (true, false) => self.run::<Compiled<true, false>, E>(limits, endpoints),
+            (false, true) => self.run::<Compiled<false, true>, E>(limits, endpoints),
+            (false, false) => self.run::<Compiled<false, false>, E>(limits, endpoints),
         };
         self.next_window = ended.next_window;
         match ended.failed {
@@ -145,20 +146,15 @@ fn first_of(one: Option<Failed>, other: Option<Failed>) -> Option<Failed> {
 }
 
 /// The first window that does not open before `end`.
-fn window_at_or_after(shard: &Shard, end: Instant) -> u64 {
-    let window = shard.in_flight.calendar.window_of(end);
-    if shard.in_flight.calendar.opening(window) < end { window + 1 } else { window }
-}
-
-/// Whether a window, if there is one, opens before `end`.
-fn opens_before(shard: &Shard, window: u64, end: Instant) -> bool {
-    window != u64::MAX && shard.in_flight.calendar.opening(window) < end
+fn window_at_or_after(calendar: &NetworkCalendar, end: Instant) -> u64 {
+    let window = calendar.window_of(end);
+    if calendar.opening(window) < end { window + 1 } else { window }
 }
 
 impl<M: Default> Exchange<M> {
     fn new(shards: usize, threads: usize) -> Self {
         let slots = || (0..shards * shards).map(|_| Mutex::default()).collect();
-        let published = || (0..shards).map(|_| Published::default()).collect();
+        let published = || (0..shards).map(|_| Mutex::default()).collect();
         Self { shards, barrier: Barrier::new(threads), mail: [slots(), slots()], published: [published(), published()] }
     }
 
@@ -179,7 +175,8 @@ impl<M: Default> Exchange<M> {
                 self.post(parity, &mut part);
             }
             self.barrier.wait();
-            let Outlook { next, hops, failed: any_failed, pause, kept } = self.read(parity);
+            let published = self.published[parity].iter().map(|shard| *locked(shard));
+            let Outlook { next, hops, failed: any_failed, pause, kept } = published.sum();
             let mut stop = false;
             if has_run {
                 stop = self.accept::<I, E>(parity, &mut part, next_window);
@@ -190,11 +187,11 @@ impl<M: Default> Exchange<M> {
             if hops >= limits.hops || has_run && (pause || kept > part.endpoints[0].most_kept()) {
                 return Ended { next_window, reached: false, failed };
             }
-            let shard = &part.shards[0];
-            if !opens_before(shard, next, limits.end) {
-                let next_window = next_window.max(window_at_or_after(shard, limits.end));
+            let calendar = &part.shards[0].in_flight.calendar;
+            let Some(next) = next.filter(|window| calendar.opening(*window) < limits.end) else {
+                let next_window = next_window.max(window_at_or_after(calendar, limits.end));
                 return Ended { next_window, reached: true, failed };
-            }
+            };
             failed = part.run_window::<I>(next);
             next_window = next + 1;
             has_run = true;
@@ -206,12 +203,13 @@ impl<M: Default> Exchange<M> {
     fn publish<E: Endpoint<Mail = M>>(&self, parity: usize, part: &Worker<'_, E>, next_window: u64, failed: bool) {
         let shards = part.shards.iter().zip(&*part.endpoints);
         for (published, (shard, endpoint)) in self.published[parity][part.first..].iter().zip(shards) {
-            published.kept.store(endpoint.kept(), Ordering::Relaxed);
-            published.next.store(shard.next_due(next_window), Ordering::Relaxed);
-            published.hops.store(shard.in_flight.totals.packet_hops, Ordering::Relaxed);
-            published.failed.store(u64::from(failed), Ordering::Relaxed);
-            let pause = !shard.in_flight.given_up.is_empty() || endpoint.pauses();
-            published.pause.store(u64::from(pause), Ordering::Relaxed);
+            *locked(published) = Outlook {
+                next: shard.next_due(next_window),
+                hops: shard.in_flight.totals.packet_hops,
+                failed,
+                pause: !shard.in_flight.given_up.is_empty() || endpoint.pauses(),
+                kept: endpoint.kept(),
+            };
         }
     }
 
@@ -219,25 +217,12 @@ impl<M: Default> Exchange<M> {
     fn post<E: Endpoint<Mail = M>>(&self, parity: usize, part: &mut Worker<'_, E>) {
         let shards = part.shards.iter_mut().zip(part.endpoints.iter_mut());
         for (number, (shard, endpoint)) in (part.first..).zip(shards) {
-            shard.in_flight.out.earliest = Instant::MAX;
+            shard.in_flight.earliest_mail = Instant::MAX;
             for to in (0..self.shards).filter(|to| *to != number) {
                 let mut slot = self.slot(parity, number, to);
-                std::mem::swap(&mut slot.0, &mut shard.in_flight.out.to[to]);
+                std::mem::swap(&mut slot.0, &mut shard.in_flight.mail[to]);
                 endpoint.post(to, &mut slot.1);
             }
-        }
-    }
-
-    fn read(&self, parity: usize) -> Outlook {
-        let published = &self.published[parity];
-        let any =
-            |of: fn(&Published) -> &AtomicU64| published.iter().any(|shard| of(shard).load(Ordering::Relaxed) > 0);
-        Outlook {
-            next: published.iter().map(|shard| shard.next.load(Ordering::Relaxed)).min().unwrap_or(u64::MAX),
-            hops: published.iter().map(|shard| shard.hops.load(Ordering::Relaxed)).sum(),
-            failed: any(|shard| &shard.failed),
-            pause: any(|shard| &shard.pause),
-            kept: published.iter().fold(0, |sum, shard| sum.wrapping_add(shard.kept.load(Ordering::Relaxed))),
         }
     }
 
@@ -253,7 +238,7 @@ impl<M: Default> Exchange<M> {
         for (number, (shard, endpoint)) in (part.first..).zip(shards) {
             for from in (0..self.shards).filter(|from| *from != number) {
                 let mut slot = self.slot(parity, from, number);
-                shard.accept::<I>(from, &mut slot.0);
+                shard.accept::<I>(u8::try_from(from).expect("invariant: at most 32 shards"), &mut slot.0);
                 endpoint.accept(from, &mut slot.1);
             }
             stop |= endpoint.end_window(shard.in_flight.calendar.opening(next_window));
@@ -261,10 +246,14 @@ impl<M: Default> Exchange<M> {
         stop
     }
 
-    fn slot(&self, parity: usize, from: usize, to: usize) -> std::sync::MutexGuard<'_, (Mail, M)> {
-        // A thread that panicked while it held the lock ends the run in any case.
-        self.mail[parity][from * self.shards + to].lock().unwrap_or_else(PoisonError::into_inner)
+    fn slot(&self, parity: usize, from: usize, to: usize) -> MutexGuard<'_, (Mail, M)> {
+        locked(&self.mail[parity][from * self.shards + to])
     }
+}
+
+/// A thread that panicked while it held the lock ends the run in any case.
+fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<E: Endpoint + Prefetch> Worker<'_, E> {

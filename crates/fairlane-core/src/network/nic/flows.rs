@@ -76,7 +76,7 @@ impl Flows {
         let place = *self.places.entry(key).or_insert(self.flows.len());
         if place == self.flows.len() {
             let setup = FlowSetup {
-                bandwidth: config.conditions.wires[wire as usize].bandwidth,
+                bandwidth: config.conditions.wire(wire).bandwidth,
                 vl: key.vl,
                 full_packet: Bytes(u64::from(config.fabric.full)),
                 round_trip: config.fabric.round_trips[config.fabric.transport_place(key.job)],

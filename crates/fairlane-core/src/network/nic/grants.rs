@@ -59,7 +59,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         }
         let now = message.offered;
         let config = self.config;
-        let bandwidth = config.conditions.wires[self.port.wire as usize].bandwidth;
+        let bandwidth = config.conditions.wire(self.port.wire).bandwidth;
         let full = Bytes(u64::from(config.fabric.full));
         let window = |job| {
             let pulls = config.fabric.pulls_of(job);

@@ -1,13 +1,13 @@
 //! Injection: a host hands a message to its NIC.
 
-use crate::ids::HostId;
+use crate::ids::LinkId;
 use crate::network::config::Config;
 use crate::network::features::Instance;
 use crate::network::in_flight::InFlight;
 use crate::network::index::{MessageIdx, PairIdx, PortIdx};
-use crate::network::mail::Announcement;
 use crate::network::naming::Nics;
 use crate::network::packet::{Content, Injection, Message, PacketFlags};
+use crate::network::partition::PortPlace;
 use crate::units::{Instant, Picoseconds};
 
 impl InFlight {
@@ -24,7 +24,7 @@ impl InFlight {
         let Injection { at, from, to, bytes, rails: [rail, other], vl, traffic, kind, token, stage, urgent, .. } =
             *injection;
         let nic = nics.rail(rail);
-        debug_assert!(at >= self.calendar.opening(self.calendar.window()), "host {from} sends in the past");
+        debug_assert!(at >= self.calendar.opened(), "host {from} sends in the past");
         let packets = config.fabric.packets_of(bytes.0);
         let has = config.has::<I>();
         let offered = if has.gaps { self.offer(config, nic, at) } else { at };
@@ -48,11 +48,12 @@ impl InFlight {
             vl,
             flags: PacketFlags::new(stage, packets == 1, urgent),
             any_delivered: false,
-            mirror: false,
             packed: Content::Payload(token).into(),
         });
-        if I::SHARDED && packets > 1 {
-            self.announce_to(config, to, message);
+        if packets > 1
+            && let Err(PortPlace { shard, .. }) = config.port_of(LinkId(self.messages[message].to))
+        {
+            self.announce(shard, message);
         }
         self.sequence += 1;
         self.totals.messages_injected += 1;
@@ -65,14 +66,10 @@ impl InFlight {
         true
     }
 
-    /// Announces a message to the shard of its destination, if that is another.
-    fn announce_to(&mut self, config: &Config, to: HostId, message: MessageIdx) {
-        let shard = config.fabric.partition.shard_of(to);
-        if shard != config.naming.shard {
-            let record @ Message { undelivered: packets, bytes, traffic, kind, flags, .. } = self.messages[message];
-            let token = record.token();
-            self.out.announce(shard, Announcement { message, packets, bytes, token, traffic, kind, flags });
-        }
+    /// Announces a message of several packets to the shard of its destination.
+    #[cold]
+    fn announce(&mut self, shard: u8, message: MessageIdx) {
+        self.mail[usize::from(shard)].announced.push((message, self.messages[message]));
     }
 
     /// When a message that is handed over at `at` is offered: at least the adapter's gap after the message before it.

@@ -39,7 +39,7 @@ impl Shard {
         let Self { config, in_flight, scratch, observation, .. } = self;
         let nics = config.naming.nics_of(host);
         in_flight.deliver::<I>(config, observation, nics.clone(), until, &mut scratch.deliveries);
-        let id = config.naming.host_id::<I>(host);
+        let id = config.naming.host_id(host);
         let pause = endpoint.run(id, until, &scratch.deliveries, &mut scratch.injections);
         let mut now = false;
         for injection in &scratch.injections {

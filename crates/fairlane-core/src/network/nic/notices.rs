@@ -11,7 +11,6 @@ use crate::network::features::Instance;
 use crate::network::in_flight::InFlight;
 use crate::network::index::{LaneIdx, MessageIdx, NoticeIdx, PacketIdx, PairIdx, PortIdx, TelemetryIdx};
 use crate::network::packet::{Content, Message, Packet, PacketFlags};
-use crate::network::partition::Place;
 use crate::network::port::ActivePort;
 use crate::qos::levels::TrafficKind;
 use crate::routing::Step;
@@ -122,7 +121,6 @@ impl InFlight {
             vl,
             flags: PacketFlags::new(0, true, false),
             any_delivered: false,
-            mirror: false,
             packed: Content::Notice(notice).into(),
         })
     }
@@ -168,9 +166,8 @@ impl InFlight {
             lane: LaneIdx(0),
             held: LaneIdx(0),
             flags,
-            origin: config.naming.origin,
             came: Step::NONE,
-            credited: Place::FIRST,
+            credited: PortIdx::NONE,
             next_step: Step::NONE,
             note: 0,
         });

@@ -1,5 +1,6 @@
 //! Reassembly: packets that arrive at a host become deliveries of messages.
 
+use crate::ids::LinkId;
 use crate::network::config::Config;
 use crate::network::features::Instance;
 use crate::network::in_flight::InFlight;
@@ -7,6 +8,7 @@ use crate::network::index::{MessageIdx, PacketIdx};
 use crate::network::naming::Nics;
 use crate::network::observation::Observation;
 use crate::network::packet::{Delivery, Owner, Packet};
+use crate::network::partition::PortPlace;
 use crate::units::Instant;
 
 impl InFlight {
@@ -75,13 +77,18 @@ impl InFlight {
     fn receive_part<I: Instance>(
         &mut self,
         config: &Config,
-        &Packet { time, origin, number, traffic, .. }: &Packet,
+        &Packet { time, source, number, traffic, .. }: &Packet,
         sent: MessageIdx,
         deliveries: &mut Vec<Delivery>,
     ) {
-        let elsewhere = I::SHARDED && usize::from(origin) != config.naming.shard;
-        let own = if elsewhere { self.out.mirror(origin, sent) } else { sent };
-        let message = &mut self.messages[own];
+        let elsewhere = config.port_of(LinkId(source)).err();
+        let message = match elsewhere {
+            Some(PortPlace { shard, .. }) => self
+                .announced
+                .get_mut(&(shard, sent))
+                .expect("invariant: a message is announced before its packets come"),
+            None => &mut self.messages[sent],
+        };
         debug_assert!(
             config.fabric.adaptive
                 || config.conditions.overtaking
@@ -99,9 +106,11 @@ impl InFlight {
         if last {
             self.totals.messages_delivered += 1;
             self.totals.bytes_delivered += message.bytes;
-            self.messages.take(own);
-            if elsewhere {
-                self.out.received(origin, sent);
+            if let Some(PortPlace { shard, .. }) = elsewhere {
+                self.announced.remove(&(shard, sent));
+                self.mail[usize::from(shard)].received.push(sent);
+            } else {
+                self.messages.take(sent);
             }
         }
     }

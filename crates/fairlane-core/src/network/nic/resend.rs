@@ -15,8 +15,8 @@ use crate::units::{Bytes, Instant};
 const NAK: u64 = 4;
 
 impl InFlight {
-    /// A packet arrives with its tail at NIC `nic` at instant `time`. Returns whether it comes after a gap: it will be discarded then, and a
-    /// NAK is sent if it is the first.
+    /// A packet arrives with its tail at NIC `nic` at instant `time`. Returns whether it comes after a gap: it will be
+    /// discarded then, and a NAK is sent if it is the first.
     #[cold]
     pub fn discards(&mut self, config: &Config, nic: PortIdx, packet: PacketIdx, time: Instant) -> bool {
         let Packet { traffic, to, source, vl, .. } = self.packets[packet];
@@ -65,7 +65,7 @@ impl InFlight {
         tag.discarded = false;
         let psn = tag.psn;
         let (key, record) = (Key::of_packet(&config.fabric, &self.packets[packet]), self.packets[packet]);
-        let nic = config.fabric.nic_of_address(record.source).index();
+        let nic = config.fabric.nic_of_address(record.source).port;
         self.totals.packets_retransmitted += 1;
         self.totals.bytes_retransmitted += u64::from(record.bytes - config.fabric.header);
         let returned = Instant(due.0 - config.fabric.timeout.0) + 2 * self.calendar.width();

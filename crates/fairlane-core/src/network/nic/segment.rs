@@ -2,9 +2,8 @@
 
 use crate::network::features::Instance;
 use crate::network::in_flight::InFlight;
-use crate::network::index::{LaneIdx, MessageIdx, PacketIdx, PairIdx, Queued};
+use crate::network::index::{LaneIdx, MessageIdx, PacketIdx, PairIdx, PortIdx, Queued};
 use crate::network::packet::{Content, Message, Packet, PacketNumber};
-use crate::network::partition::Place;
 use crate::network::port::{ActivePort, kind};
 use crate::routing::Step;
 
@@ -31,7 +30,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
             owner,
             bytes: payload + self.config.fabric.header,
             to: message.to,
-            source: self.config.naming.link_id::<I>(self.number).0,
+            source: self.config.naming.link_of(self.number).0,
             number: PacketNumber::new(number, self.config.conditions.routes.tag),
             traffic: message.traffic,
             kind: message.kind,
@@ -39,10 +38,9 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
             lane,
             held: lane,
             came: Step::NONE,
-            credited: Place::FIRST,
+            credited: PortIdx::NONE,
             next_step: Step::NONE,
             note: 0,
-            origin: if I::SHARDED { self.config.naming.origin } else { 0 },
             flags,
         });
         if flags.whole() {
@@ -72,7 +70,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
             lane,
             held: lane,
             came: Step::NONE,
-            credited: Place::FIRST,
+            credited: PortIdx::NONE,
             next_step: Step::NONE,
             note: 0,
             number: packet.number.on(self.config.conditions.routes.tag),

@@ -9,7 +9,7 @@ use crate::network::features::Instance;
 use crate::network::in_flight::InFlight;
 use crate::network::index::{LaneIdx, PacketIdx, PortIdx};
 use crate::network::mail::Returned;
-use crate::network::partition::Place;
+use crate::network::partition::PortPlace;
 use crate::units::Instant;
 
 impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
@@ -54,17 +54,15 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         self.in_flight.return_credits::<I>(self.config, self.lanes, returned, self.opening);
     }
 
-    /// Returns credits to the port of the link that a packet came over, given the link and the place of its port, which
-    /// replaces the port in `returned`.
+    /// Returns credits to the port of the link that a packet came over.
     #[inline(always)]
-    pub fn return_upstream(&mut self, (link, place): (LinkId, Place<PortIdx>), returned: Returned) {
-        let returned = Returned { port: place.index(), ..returned };
-        if I::SHARDED && place.shard() != self.config.naming.shard {
-            let time = returned.freed + self.config.conditions.latency_of(link);
-            self.in_flight.out.return_credits(place.shard(), returned, time);
-            return;
+    pub fn return_upstream(&mut self, link: LinkId, returned: Returned) {
+        match PortPlace::named(returned.port, self.config.naming.shard) {
+            Ok(_) => self.return_credits(&returned),
+            Err(PortPlace { shard, port }) => {
+                self.in_flight.return_to_shard(self.config, link, shard, Returned { port, ..returned });
+            }
         }
-        self.return_credits(&returned);
     }
 
     /// Takes account of pauses up to `now`. Returns the traffic that is charged for an uncharged stall that one of them has ended: that of

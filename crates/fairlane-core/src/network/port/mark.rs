@@ -27,11 +27,11 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         if asked && !tag.control {
             let queued = marking[self.base..][..self.config.fabric.lanes].iter().map(|lane| lane.queued).sum();
             let link = LinkTelemetry {
-                link: self.config.naming.link_id::<I>(self.number),
+                link: self.config.naming.link_of(self.number),
                 queued: Bytes(queued),
                 sent,
                 at: now,
-                bandwidth: self.config.conditions.wires[self.port.wire as usize].bandwidth,
+                bandwidth: self.config.conditions.wire(self.port.wire).bandwidth,
             };
             tag.telemetry = telemetry.insert(link, tag.telemetry);
         }
@@ -79,7 +79,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         }
         let link = config.naming.link_of(self.number);
         let now_and_whole =
-            [config.conditions.wires[self.port.wire as usize].bandwidth, config.fabric.graph.link(link).bandwidth];
+            [config.conditions.wire(self.port.wire).bandwidth, config.fabric.graph.link(link).bandwidth];
         let buffer = u64::from(config.fabric.buffer_of(lane));
         let lane = *self.marking(lane);
         let root = match outputs {

@@ -1,8 +1,8 @@
 //! Output ports: a queue for each lane, an arbiter, a transmitter.
 //!
-//! A port with something to do in a window is run through it alone, as an [`ActivePort`]: [`state`] is what is kept of a port, [`window`] the loop, [`queue`]
-//! what joins and leaves the queues, [`arbitrate`] the choice of a lane, [`transmit`] the start on the link, [`mark`] the marks of
-//! congestion control.
+//! A port with something to do in a window is run through it alone, as an [`ActivePort`]: [`state`] is what is kept of
+//! a port, [`window`] the loop, [`queue`] what joins and leaves the queues, [`arbitrate`] the choice of a lane,
+//! [`transmit`] the start on the link, [`mark`] the marks of congestion control.
 
 mod arbitrate;
 mod buffered;

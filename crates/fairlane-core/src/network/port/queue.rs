@@ -164,6 +164,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
 
     /// A message of which a packet has just started goes to the end of its lane's queue, and offers its next packet once
     /// the link is free.
+    #[inline]
     pub(in crate::network) fn requeue(&mut self, lane: LaneIdx, message: MessageIdx) {
         let record = &mut self.in_flight.messages[message];
         record.offered = self.port.busy_until;

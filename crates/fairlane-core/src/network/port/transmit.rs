@@ -3,13 +3,14 @@
 
 use super::{ActivePort, kind};
 use crate::fault::LinkErrors;
-use crate::ids::{HostId, LinkId};
+use crate::ids::{HostId, LinkId, SwitchId};
 use crate::network::features::Instance;
-use crate::network::index::{LaneIdx, PacketIdx, PortIdx};
-use crate::network::mail::Returned;
+use crate::network::index::{LaneIdx, PacketIdx};
+use crate::network::mail::{Receiver, Returned};
 use crate::network::naming::NO_SWITCH;
 use crate::network::observation::Transmission;
 use crate::network::packet::Packet;
+use crate::network::partition::PortPlace;
 use crate::rng::draw;
 use crate::routing::{Hop, Step};
 use crate::units::{Bytes, Instant, Picoseconds};
@@ -22,26 +23,23 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         let packet = &mut self.in_flight.packets[index];
         let (bytes, traffic, joined, held, credited) =
             (packet.bytes, packet.traffic, packet.time, packet.held, packet.credited);
-        let to_switch = match KIND {
-            kind::NIC | kind::BUFFERED => config.naming.to_switch[self.number] != NO_SWITCH,
-            _ => KIND == kind::TO_SWITCH,
-        };
+        let at = if KIND == kind::TO_HOST { NO_SWITCH } else { config.naming.to_switch[self.number] };
+        let to_switch = KIND == kind::TO_SWITCH || at != NO_SWITCH;
         let upstream = if KIND == kind::NIC { None } else { Some(packet.came.link()) };
         let mut next = LinkId(0);
         if to_switch {
-            let link = config.naming.link_id::<I>(self.number);
-            packet.came = Step::new(Hop { link, channel: config.fabric.channel(packet.vl, lane) });
+            let link = config.naming.link_of(self.number);
+            let came = Hop { link, channel: config.fabric.channel(packet.vl, lane) };
+            packet.came = Step::new(came);
             packet.held = lane;
-            packet.credited = config.naming.place(self.number);
+            packet.credited = self.number;
             if !config.fabric.by_switch {
-                let at = config.naming.to_switch[self.number];
-                let step =
-                    Step::new(config.conditions.routes.of(packet).next_hop(at, packet.came.hop(), HostId(packet.to)));
-                packet.lane = config.fabric.lane(packet.vl, step.channel());
-                next = step.link();
+                let hop = config.conditions.routes.of(packet).next_hop(at, came, HostId(packet.to));
+                packet.lane = config.fabric.lane(packet.vl, hop.channel);
+                next = hop.link;
             }
         }
-        let wire = &config.conditions.wires[self.port.wire as usize];
+        let wire = config.conditions.wire(self.port.wire);
         let wire_time = if bytes == config.fabric.full {
             wire.full_wire_time
         } else {
@@ -70,10 +68,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         if let Some(upstream) = upstream
             && KIND != kind::BUFFERED
         {
-            self.return_upstream(
-                (upstream, credited),
-                Returned { port: PortIdx::NONE, lane: held, traffic, bytes, freed: done },
-            );
+            self.return_upstream(upstream, Returned { port: credited, lane: held, traffic, bytes, freed: done });
         }
         if repeated.is_none() {
             self.lose_on_link(lane, index, done + wire.latency);
@@ -82,16 +77,15 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         if to_switch {
             let time = start + wire.latency + config.fabric.parameters.switch_latency;
             if config.fabric.by_switch {
-                self.send_to_switch(index, time);
+                self.send_to_switch(at, index, time);
                 return;
             }
             let delay = config.forwarding_delay::<I>(|| wire_time, bytes, next);
-            let port = config.naming.next_port::<I>(self.number, next);
-            match config.naming.other_shard::<I>(self.number) {
-                Some(shard) => {
-                    self.in_flight.send_to_shard((shard, |mail| &mut mail.to_ports), port, index, time + delay);
+            match config.port_of(next) {
+                Ok(port) => self.in_flight.send_packet(port, index, time + delay),
+                Err(PortPlace { shard, port }) => {
+                    self.in_flight.send_to_shard(self.config, shard, Receiver::Port(port), index, time + delay);
                 }
-                None => self.in_flight.send_packet(port, index, time + delay),
             }
         } else {
             let time = done + wire.latency;
@@ -130,16 +124,14 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     fn lose_on_link(&mut self, lane: LaneIdx, index: PacketIdx, time: Instant) {
         let &Packet { traffic, bytes, .. } = &self.in_flight.packets[index];
         self.return_credits(&Returned { port: self.number, lane, traffic, bytes, freed: time });
-        self.in_flight.lose(self.config, index, self.config.naming.link_id::<I>(self.number), time);
+        self.in_flight.lose(self.config, index, self.config.naming.link_of(self.number), time);
     }
 
     /// The packet arrives at instant `time` at the switch at the far end, which routes it.
     #[inline(always)]
-    fn send_to_switch(&mut self, packet: PacketIdx, time: Instant) {
-        let naming = &self.config.naming;
-        let switch = self.config.switch_of::<I>(naming.to_switch[self.number]);
-        match naming.other_shard::<I>(self.number) {
-            Some(shard) => self.in_flight.send_to_shard((shard, |mail| &mut mail.to_switches), switch, packet, time),
+    fn send_to_switch(&mut self, switch: SwitchId, packet: PacketIdx, time: Instant) {
+        match self.config.other_shard_of(switch) {
+            Some(shard) => self.in_flight.send_to_shard(self.config, shard, Receiver::Switch(switch), packet, time),
             None => self.in_flight.send_to_switch(switch, packet, time),
         }
     }
@@ -147,10 +139,11 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     /// The packet is at the NIC at the far end at instant `time`.
     #[inline(always)]
     fn send_to_nic(&mut self, packet: PacketIdx, time: Instant) {
-        let nic = self.config.naming.to_nic[self.number];
-        match self.config.naming.other_shard::<I>(self.number) {
-            Some(shard) => self.in_flight.send_to_shard((shard, |mail| &mut mail.to_nics), nic, packet, time),
-            None => self.in_flight.arrive::<I>(self.config, nic, packet, time),
+        match self.config.port_of(LinkId(self.in_flight.packets[packet].to)) {
+            Ok(nic) => self.in_flight.arrive::<I>(self.config, nic, packet, time),
+            Err(PortPlace { shard, port }) => {
+                self.in_flight.send_to_shard(self.config, shard, Receiver::Nic(port), packet, time)
+            }
         }
     }
 }

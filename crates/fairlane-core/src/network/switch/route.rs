@@ -1,22 +1,21 @@
 //! Switches that route packets when they arrive: with adaptive routing, and wherever packets wait at inputs.
 //!
 //! Packets that arrive in a window are in one list. When the window opens it is sorted by switch, time and link, and all of them are
-//! routed by the loads that [`Loads`] describes: a decision is made at most one link latency before its packet arrives, and
-//! does not depend on the order of switches. Then they join their ports, which decide what comes before.
+//! routed by the loads that [`Loads`](crate::routing::Loads) describes: a decision is made at most one link latency
+//! before its packet arrives, and does not depend on the order of switches. Then they join their ports, which decide
+//! what comes before.
 
 use super::input_queued::Event;
 use crate::ids::{HostId, SwitchId};
 use crate::network::config::Config;
 use crate::network::features::Instance;
 use crate::network::in_flight::{AtSwitch, InFlight, SWITCHES};
-use crate::network::index::{PacketIdx, PortIdx, SwitchIdx};
+use crate::network::index::{PacketIdx, PortIdx};
 use crate::network::naming::NO_SWITCH;
-use crate::network::occupancy::Occupancy;
 use crate::network::port::kind;
 use crate::network::shard::Shard;
 use crate::rng::draw;
-use crate::routing::{Hop, Loads, Step, Visit};
-use crate::topology::Vertex;
+use crate::routing::{Hop, Step, Visit};
 use crate::units::{Instant, Picoseconds};
 
 impl Shard {
@@ -57,7 +56,7 @@ impl Shard {
                 let bytes = self.in_flight.packets[packet].bytes;
                 let config = &self.config;
                 let wire_time = || config.conditions.wire_time(link, bytes);
-                let late = config.forwarding_delay::<I>(wire_time, bytes, config.naming.link_id::<I>(port));
+                let late = config.forwarding_delay::<I>(wire_time, bytes, config.naming.link_of(port));
                 self.in_flight.send_packet(port, packet, time + late);
                 continue;
             }
@@ -80,14 +79,13 @@ impl Shard {
 fn note_step<I: Instance>(
     config: &Config,
     in_flight: &mut InFlight,
-    arrival: (SwitchIdx, Instant, PacketIdx),
+    arrival: (SwitchId, Instant, PacketIdx),
 ) -> Picoseconds {
     let (switch, _, index) = arrival;
     let hop = if config.fabric.adaptive {
         choose::<I>(config, in_flight, arrival).0
     } else {
         let packet = &mut in_flight.packets[index];
-        let switch = config.naming.switch_id::<I>(switch);
         let hop = config.conditions.routes.of(packet).next_hop(switch, packet.came.hop(), HostId(packet.to));
         packet.lane = config.fabric.lane(packet.vl, hop.channel);
         hop
@@ -106,7 +104,7 @@ fn note_step<I: Instance>(
 fn choose<I: Instance>(
     config: &Config,
     in_flight: &mut InFlight,
-    (switch, time, index): (SwitchIdx, Instant, PacketIdx),
+    (switch, time, index): (SwitchId, Instant, PacketIdx),
 ) -> (Hop, PortIdx) {
     let packet = &mut in_flight.packets[index];
     let step = packet.came;
@@ -120,23 +118,11 @@ fn choose<I: Instance>(
         random: draw(time.0, step.link().0),
     };
     let routing = config.conditions.routes.of(packet);
-    let switch = config.naming.switch_id::<I>(switch);
-    let hop = if I::SHARDED {
-        routing.choose(switch, &mut visit, &own_ports(config, &in_flight.occupancy, switch))
-    } else {
-        routing.choose(switch, &mut visit, &in_flight.occupancy.view(&config.fabric.first_lane))
-    };
-    let next = config.port_of::<I>(hop.link);
+    let loads = in_flight.occupancy.view(config.first_link(switch), &config.fabric.first_lane);
+    let hop = routing.choose(switch, &mut visit, &loads);
+    let next = config.fabric.partition.port(hop.link).port;
     packet.note = visit.note;
     packet.lane = config.fabric.lane(packet.vl, hop.channel);
     in_flight.occupancy.route(next, packet.lane, packet.bytes);
     (hop, next)
-}
-
-/// The loads of the ports of one switch.
-fn own_ports<'a>(config: &'a Config, occupancy: &'a Occupancy, switch: SwitchId) -> Loads<'a> {
-    let mut links = config.fabric.graph.ports(Vertex::Switch(switch));
-    let count = links.len();
-    let first = links.next().unwrap_or_default();
-    occupancy.view_of(first, config.fabric.partition.link(first).index(), count, &config.fabric.first_lane)
 }

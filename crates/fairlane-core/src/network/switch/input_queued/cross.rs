@@ -3,7 +3,7 @@
 use super::crossbar::Event;
 use super::window::ActiveSwitch;
 use crate::network::features::Instance;
-use crate::network::index::{LaneIdx, PacketIdx, PortIdx};
+use crate::network::index::{LaneIdx, PacketIdx};
 use crate::network::mail::Returned;
 use crate::network::packet::Packet;
 use crate::network::shard::Shard;
@@ -16,10 +16,10 @@ impl<I: Instance> ActiveSwitch<'_, I> {
         let Shard { config, in_flight, .. } = &*self.shard;
         let packet = &in_flight.packets[index];
         let (bytes, traffic, arrived) = (packet.bytes, packet.traffic, packet.time);
-        let came = (packet.came.link(), packet.credited);
+        let (came, port) = (packet.came.link(), packet.credited);
         // The tail of a packet that cuts through follows its head at the rate of the link that it came over.
         let tail =
-            if config.fabric.stores_packets() { arrived } else { arrived + config.conditions.wire_time(came.0, bytes) };
+            if config.fabric.stores_packets() { arrived } else { arrived + config.conditions.wire_time(came, bytes) };
         let end = tail.max(now + self.crossbar.rate.serialization(Bytes(u64::from(bytes))));
         let wire_time = config.conditions.wire_time(self.crossbar.link_of(output), bytes);
         let join = now.max(Instant(end.0.saturating_sub(wire_time.0)));
@@ -31,7 +31,7 @@ impl<I: Instance> ActiveSwitch<'_, I> {
         self.crossbar.schedule(end, Event::Crossed);
         // It joins the queue of its port as if it had come later by what it has waited here: both waits count.
         self.shard.in_flight.packets[index].time = join - (now - arrived);
-        self.port(output).return_upstream(came, Returned { port: PortIdx::NONE, lane, traffic, bytes, freed: end });
+        self.port(output).return_upstream(came, Returned { port, lane, traffic, bytes, freed: end });
         if join > now {
             self.crossbar.schedule(join, Event::Join { packet: index });
         } else {

@@ -7,20 +7,18 @@ use super::{InputQueued, InputQueues};
 use crate::ids::{LinkId, SwitchId, TrafficId};
 use crate::kernel::{Indexed, NONE};
 use crate::network::config::Config;
-use crate::network::index::{LaneIdx, PacketIdx, PortIdx, SwitchIdx};
+use crate::network::index::{LaneIdx, PacketIdx, PortIdx};
 use crate::network::packet::Packet;
 use crate::observe::Waiters;
 use crate::topology::Vertex;
 use crate::units::{BitsPerSec, Instant};
 
-/// The switches of a shard; none where they are output-queued.
+/// All switches, those of other shards without ports; none where they are output-queued.
 #[derive(Clone, Default)]
 pub(in crate::network) struct Crossbars {
-    pub each: Indexed<SwitchIdx, Crossbar>,
+    pub each: Indexed<SwitchId, Crossbar>,
     /// The number of the input of each link at the switch to which it leads.
     pub input_of: Indexed<LinkId, u32>,
-    /// The switch of each port; none at NICs.
-    pub switch_of: Indexed<PortIdx, SwitchIdx>,
 }
 
 /// A switch: queues at its inputs, buffers at its outputs, and what is to happen. Inputs and outputs have numbers of their
@@ -110,41 +108,34 @@ impl Crossbars {
     /// The switches of a shard, at rest.
     pub fn new(config: &Config) -> Self {
         let Some(params) = &config.fabric.input_queued else { return Self::default() };
-        let (graph, partition) = (&config.fabric.graph, &config.fabric.partition);
+        let graph = &config.fabric.graph;
         let mut inputs: Vec<Vec<LinkId>> = vec![Vec::new(); graph.switches()];
         let mut input_of = Indexed::of(NONE, graph.links().len());
-        let mut switch_of = Indexed::of(SwitchIdx::NONE, config.naming.ports());
         for link in (0..).take(graph.links().len()).map(LinkId) {
             if let Vertex::Switch(switch) = graph.link(link).to {
                 let theirs = &mut inputs[switch.index()];
                 input_of[link] = u32::try_from(theirs.len()).expect("invariant: links have 27-bit numbers");
                 theirs.push(link);
             }
-            let port = partition.link(link);
-            if let Vertex::Switch(switch) = graph.link(link).from
-                && port.shard() == config.naming.shard
-            {
-                switch_of[port.index()] = partition.switch(switch).index();
-            }
         }
-        let ids = (0..).take(graph.switches()).map(SwitchId);
-        let own = ids.filter(|switch| partition.switch(*switch).shard() == config.naming.shard);
-        let each = own.map(|switch| Crossbar::new(params, config, switch, &inputs[switch.index()]));
-        Self { each: each.collect(), input_of, switch_of }
+        let switches = (0..).map(SwitchId).zip(&inputs);
+        let each = switches.map(|(switch, inputs)| Crossbar::new(params, config, switch, inputs));
+        Self { each: each.collect(), input_of }
     }
 }
 
 impl Crossbar {
     fn new(params: &InputQueued, config: &Config, switch: SwitchId, inputs: &[LinkId]) -> Self {
         let (graph, lanes) = (&config.fabric.graph, config.fabric.lanes);
-        let outputs: Vec<LinkId> = graph.ports(Vertex::Switch(switch)).collect();
+        let inputs = if config.other_shard_of(switch).is_none() { inputs } else { &[] };
+        let outputs: Vec<LinkId> = graph.ports(Vertex::Switch(switch)).filter(|_| !inputs.is_empty()).collect();
         let (count, first_link) = (outputs.len(), outputs.first().copied().unwrap_or_default());
         let links = inputs.iter().copied().chain(outputs);
         let fastest = links.map(|link| graph.link(link).bandwidth.0).max().unwrap_or(0);
         let rate = u128::from(fastest) * u128::from(params.thousandths) / 1000;
         Self {
             rate: BitsPerSec(u64::try_from(rate).unwrap_or(u64::MAX)),
-            first: config.fabric.partition.link(first_link).index(),
+            first: config.fabric.partition.port(first_link).port,
             first_link,
             inputs: vec![Input { waiting: 0, line: CrossbarPort::default(), lane: 0 }; inputs.len()],
             outputs: vec![Output::default(); count],

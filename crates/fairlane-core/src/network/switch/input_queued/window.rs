@@ -10,6 +10,7 @@ use crate::network::in_flight::SWITCHES;
 use crate::network::index::{PacketIdx, PortIdx};
 use crate::network::port::{ActivePort, QueueEntry, kind};
 use crate::network::shard::Shard;
+use crate::topology::Vertex;
 use crate::units::Instant;
 
 /// A switch that runs through the open window, with all that it touches.
@@ -31,7 +32,9 @@ impl Shard {
         let mut crossbars = std::mem::take(&mut self.crossbars);
         let mut switches = std::mem::take(&mut self.scratch.switches);
         for &port in ports.into_iter().flatten() {
-            let switch = crossbars.switch_of[port];
+            let Vertex::Switch(switch) = self.config.fabric.graph.link(self.config.naming.link_of(port)).from else {
+                continue;
+            };
             let state = &self.ports[port];
             let crossbar = &mut crossbars.each[switch];
             if state.stalled
