@@ -94,7 +94,7 @@ class FakeScenario:
 
 @pytest.fixture(autouse=True)
 def _version(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "version", lambda _name: "0.0.1")
+    monkeypatch.setattr("fairlane.results.tables.version", lambda _name: "0.0.1")
 
 
 def simulate(scenario: FakeScenario, out: Path, **options: Any) -> Run:

@@ -56,7 +56,7 @@ def run(
 ) -> Answer:
     """Simulate a scenario and show which jobs slow each other down."""
     loaded = Scenario.load(scenario, set=assignments or (), seed=seed, duration=duration, allow_code=allow_code)
-    folder = new_folder(loaded.name, datetime.now().astimezone(), out)
+    folder = out or new_folder(loaded.name, datetime.now().astimezone(), None)
     most = _threads(threads)
     results = runner.run(
         loaded,

@@ -1,8 +1,11 @@
-"""The tables of a run, from what a simulation has measured and the scenario that it simulates."""
+"""The results of a run, from what its simulations have measured and the scenario that they simulate."""
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property, partial
+from importlib.metadata import version
 from typing import Any, Self
 
 import polars as pl
@@ -16,6 +19,7 @@ from fairlane.results import accelerators, derive
 from fairlane.results.classes import ClassCounts, class_interference, classes
 from fairlane.results.culprit import LeftOut, lost_time
 from fairlane.results.latency import Latency
+from fairlane.results.run import Run, RunMeta, Source
 from fairlane.results.schemas import RUN
 
 
@@ -79,6 +83,27 @@ class Measured:
             record={name: frame(engine.table(name)) for name in (*by_port, *scenario.recorded)},
             **more,
         )
+
+    def run(self, clocks: tuple[datetime, float, float], source: Source | None = None, **more: Any) -> Run:
+        """The results; ``more`` is the rest of ``meta``.
+
+        ``clocks`` are the date, the monotonic clock and the processor time at the beginning.
+        """
+        (started, wall, cpu), together = clocks, self.together
+        meta = RunMeta(
+            version=version("fairlane"),
+            scenario=self.scenario.name,
+            seed=self.scenario.seed,
+            digest=together.digest,
+            simulated_ps=together.now,
+            packet_hops=together.packet_hops,
+            totals=together.totals,
+            wall_s=time.monotonic() - wall,
+            cpu_s=time.process_time() - cpu,
+            started=started,
+            **more,
+        )
+        return Run(meta=meta, **self.tables(), source=source)
 
     def tables(self) -> dict[str, Any]:
         """Every table that there is, by name."""

@@ -4,7 +4,6 @@ import json
 import time
 from collections.abc import Mapping
 from datetime import datetime
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from fairlane.core import bridge
@@ -23,7 +22,7 @@ from fairlane.model.workload.builder import WORLD
 from fairlane.model.workload.stepped import Stepped
 from fairlane.results import derive
 from fairlane.results.latency import Latency
-from fairlane.results.run import Run, RunMeta
+from fairlane.results.run import Run
 from fairlane.results.schemas import RUN
 from fairlane.results.tables import Links, Measured
 from fairlane.sim.stepping import Completion, Messages, amount
@@ -360,23 +359,8 @@ class Simulation:
 
         There are no isolated runs, so ``w`` is null, and no samples of ports nor counters of iterations.
         """
-        measured, (started, wall, cpu) = self._measured(), self._started
-        meta = RunMeta(
-            version=version("fairlane"),
-            scenario=self._resolved.name,
-            seed=self._resolved.seed,
-            digest=self.digest(),
-            duration_ps=self._asked,
-            simulated_ps=measured.together.now,
-            packet_hops=self.packet_hops,
-            totals=measured.together.totals,
-            wall_s=time.monotonic() - wall,
-            cpu_s=time.process_time() - cpu,
-            started=started,
-            partial=False,
-            notes=self._resolved.notes,
-        )
-        return Run(meta=meta, **measured.tables())
+        notes = self._resolved.notes
+        return self._measured().run(self._started, duration_ps=self._asked, partial=False, notes=notes)
 
     def table(self, name: str) -> "pl.DataFrame":
         """One table of what was measured so far, as in ``result``.

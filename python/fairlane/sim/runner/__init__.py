@@ -7,14 +7,13 @@ import json
 import time
 from dataclasses import replace
 from datetime import datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairlane.core.errors import ResultsError
 from fairlane.inputs.problems import Problems
 from fairlane.model.scenario.checks import late
-from fairlane.results.run import Run, RunMeta, Source, Timings, new_folder
+from fairlane.results.run import Run, Source, Timings, new_folder
 from fairlane.sim.runner.experiment import Experiment
 from fairlane.sim.runner.live import watched
 
@@ -81,30 +80,20 @@ def run(
             simulation_s=simulated - begun,
             **experiment.engine_seconds(),
         )
-        together = measured.together
-        meta = RunMeta(
-            version=version("fairlane"),
-            scenario=scenario.name,
-            seed=scenario.seed,
-            digest=together.digest,
+        found = measured.run(
+            (started, wall, cpu),
+            Source(scenario.text, json.dumps(resolved.spec)),
             duration_ps=experiment.duration,
-            simulated_ps=together.now,
-            packet_hops=together.packet_hops,
-            totals=together.totals,
-            wall_s=time.monotonic() - wall,
-            cpu_s=time.process_time() - cpu,
-            started=started,
             partial=experiment.partial,
             notes=(*resolved.notes, *experiment.notes),
             timings=timings,
             threads=experiment.shards,  # each shard has a thread of its own
             shards=experiment.shards,
         )
-        found = Run(meta=meta, **measured.tables(), source=Source(scenario.text, json.dumps(resolved.spec)))
         if folder is not None:
             found = found.save(folder)
     written = time.monotonic()
     if figures and not experiment.partial:
         found.draw()
     spent = {"writing_s": written - simulated, "figures_s": time.monotonic() - written}
-    return replace(found, meta=meta.model_copy(update={"timings": timings.model_copy(update=spent)}))
+    return replace(found, meta=found.meta.model_copy(update={"timings": timings.model_copy(update=spent)}))
