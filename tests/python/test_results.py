@@ -7,6 +7,8 @@ import re
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -18,7 +20,6 @@ from fairlane.core.errors import ResultsError
 from fairlane.core.tables import EngineTables, Work, frame
 from fairlane.core.wording import percent, seconds, short_percent
 from fairlane.results import derive
-from fairlane.results.derive import JobLabel
 from fairlane.results.parquet import read_parquet
 from fairlane.results.run import Run, RunMeta, Source, load_run, new_folder
 from fairlane.results.schemas import SCHEMA_VERSION
@@ -33,7 +34,14 @@ JOBS = [
     {"name": "flood-1", "hosts": [2, 3, 4], "pace": 2 * MS},
     {"name": "pairs", "hosts": [5, 6], "pace": 4 * MS},
 ]
-LABELS = [JobLabel("flood-0", "flood"), JobLabel("flood-1", "flood"), JobLabel("pairs", "pairs")]
+
+
+def label(name: str, workload: str, start: int = 0, stop: int | None = None) -> Any:
+    """What tables have of a job."""
+    return SimpleNamespace(name=name, workload=workload, start=start, stop=stop, iterates=True, background=False)
+
+
+LABELS = [label("flood-0", "flood"), label("flood-1", "flood"), label("pairs", "pairs")]
 DURATION = 17 * MS
 
 
@@ -133,7 +141,7 @@ def test_a_job_without_iterations_has_no_w() -> None:
 def test_a_job_that_is_stopped_is_compared_until_then() -> None:
     """Alone, the simulation is over when nothing is left to happen: soon after the job was stopped."""
     ranks = frame(engine_after(JOBS[:1], 8 * MS).table("ranks"))
-    stopped = [JobLabel("flood-0", "flood", stop=8 * MS)]
+    stopped = [label("flood-0", "flood", stop=8 * MS)]
     assert derive.jobs(stopped, Work(DURATION, ranks), [Work(9 * MS, ranks)])["w_iterations"].to_list() == [0.0]
     # Interrupted before, it is compared over what was simulated.
     found = derive.jobs(stopped, Work(2 * MS, ranks), [Work(4 * MS, ranks)])
@@ -143,7 +151,7 @@ def test_a_job_that_is_stopped_is_compared_until_then() -> None:
 def test_a_job_that_starts_later_is_compared_from_then_on() -> None:
     """Its rate is over the time that it was there, and so is what others' packets cost it."""
     ranks = frame(engine_after(JOBS[:1], DURATION).table("ranks"))
-    late = [JobLabel("flood-0", "flood", start=6 * MS)]
+    late = [label("flood-0", "flood", start=6 * MS)]
     # Four iterations in 4 ms instead of in 2 ms.
     assert derive.jobs(late, ended(10 * MS), [ended(8 * MS)])["w"].to_list() == pytest.approx([-0.5])
     assert derive.work(ended(10 * MS), late)["span_ps"].to_list() == [4 * MS]

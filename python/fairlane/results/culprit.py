@@ -22,8 +22,8 @@ import polars as pl
 
 from fairlane.core.tables import PS, Work
 from fairlane.core.wording import listed, percent, seconds, with_half_width
-from fairlane.model.scenario.resolved import BACKGROUND
-from fairlane.results.derive import JobLabel, interval
+from fairlane.model.scenario.resolved import BACKGROUND, ResolvedJob
+from fairlane.results.derive import interval
 from fairlane.results.milestones import common, milestones
 from fairlane.results.milestones import lost_time as lost
 from fairlane.results.run import Run
@@ -44,14 +44,14 @@ class LeftOut:
 
 
 def lost_time(
-    labels: Sequence[JobLabel], together: Work, alone: Sequence[Work | None], without: Sequence[LeftOut]
+    labels: Sequence[ResolvedJob], together: Work, alone: Sequence[Work | None], without: Sequence[LeftOut]
 ) -> pl.DataFrame:
     """The table of lost time: a row for each aggressor and each job that completed iterations with and without it."""
     return pl.DataFrame(list(_rows(labels, together, alone, without)), schema=types(RUN["lost_time"]))
 
 
 def _rows(
-    labels: Sequence[JobLabel], together: Work, alone: Sequence[Work | None], without: Sequence[LeftOut]
+    labels: Sequence[ResolvedJob], together: Work, alone: Sequence[Work | None], without: Sequence[LeftOut]
 ) -> Iterator[dict[str, Any]]:
     here = milestones(together, [label.start for label in labels])
     isolated = {job: milestones(run, [labels[job].start])[0] for job, run in enumerate(alone) if run is not None}

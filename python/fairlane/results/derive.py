@@ -7,44 +7,24 @@
 
 over the same time: all that is simulated, or what of it lies between the job's start and its stop. A job whose program
 ends is compared by its rate there: its iterations over the time from its start until it ended.
+
+``labels`` are the jobs of the run, in the order of the engine's numbers.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
 from fairlane.core.statistics import Estimate
 from fairlane.core.tables import PS, EngineTables, Work
-from fairlane.model.scenario import Resolved
+from fairlane.model.scenario.resolved import ResolvedJob
 from fairlane.results.latency import KEY, QUANTILES, Latency, summarize
 from fairlane.results.milestones import common, enough, milestones
 from fairlane.results.schemas import RUN, types
 
 
-@dataclass(frozen=True)
-class JobLabel:
-    """A job in the tables: its unique name, its workload or trace, and when it begins and is stopped, if it is, ps."""
-
-    name: str
-    workload: str
-    start: int = 0
-    stop: int | None = None
-    iterates: bool = True
-    """Whether what it marks are iterations; those of open-loop load are messages."""
-    background: bool = False
-    """Whether it was drawn from the table ``background``; such jobs are compared with nothing."""
-
-
-def labels_of(resolved: Resolved) -> list[JobLabel]:
-    """The labels of a scenario's jobs."""
-    return [
-        JobLabel(job.name, job.workload, job.start, job.stop, job.iterates, job.background) for job in resolved.jobs
-    ]
-
-
-def jobs(labels: Sequence[JobLabel], together: Work, alone: Sequence[Work | None]) -> pl.DataFrame:
+def jobs(labels: Sequence[ResolvedJob], together: Work, alone: Sequence[Work | None]) -> pl.DataFrame:
     """The jobs table. ``alone`` holds each job's isolated run, None where there is none to compare with."""
     called = [(label.name, label.workload) for label in labels]
     names = pl.DataFrame(called, schema=dict.fromkeys(("name", "workload"), pl.String), orient="row")
@@ -74,7 +54,7 @@ _OF_PAIR = ("compared_iterations", "compared_ps", "isolated_compared_ps", "warm_
 _COMPARED = {name: _JOBS[name] for name in (*_PACE, *_OF_PAIR, "ten_iterations_ps", "stop_ps")}
 
 
-def _compared(labels: Sequence[JobLabel], together: Work, alone: Sequence[Work | None]) -> Iterator[dict[str, Any]]:
+def _compared(labels: Sequence[ResolvedJob], together: Work, alone: Sequence[Work | None]) -> Iterator[dict[str, Any]]:
     """Of each job its time per iteration, how it compares with the isolated run, and the time that would be enough."""
     here = milestones(together, [label.start for label in labels])
     for job, (label, run) in enumerate(zip(labels, alone, strict=True)):
@@ -107,7 +87,7 @@ def change(value: pl.Expr, reference: pl.Expr) -> pl.Expr:
     return pl.when(reference > 0).then(value / reference - 1)
 
 
-def work(measured: Work, labels: Sequence[JobLabel] = ()) -> pl.DataFrame:
+def work(measured: Work, labels: Sequence[ResolvedJob] = ()) -> pl.DataFrame:
     """Per job: ranks, iterations of the slowest rank and their rate (per ps), shares of all ranks' time.
 
     ``span_ps`` is the time that the rate is over: from the job's start until its program ended, or it was stopped, or
@@ -143,7 +123,7 @@ def _of_job(values: Sequence[int | None], missing: int | None) -> pl.Expr:
     return pl.col("job").first().replace_strict(dict(enumerate(values)), default=missing, return_dtype=pl.UInt64)
 
 
-def ranks(labels: Sequence[JobLabel], together: EngineTables, hosts: Sequence[str]) -> pl.DataFrame:
+def ranks(labels: Sequence[ResolvedJob], together: EngineTables, hosts: Sequence[str]) -> pl.DataFrame:
     """The ranks table: the engine's columns, times marked as picoseconds, and the names of jobs and ``hosts``."""
     times = ["first_mark", "last_mark", "finished_at", "compute", "communication", "late_partner", "network"]
     table = _named(labels, _picoseconds(together.ranks, times)).with_columns(pl.col("finished") != 0)
@@ -156,7 +136,7 @@ def with_host_names(table: pl.DataFrame, hosts: Sequence[str]) -> pl.DataFrame:
     return table.insert_column(table.get_column_index("host") + 1, names)
 
 
-def completions(labels: Sequence[JobLabel], together: Work) -> pl.DataFrame:
+def completions(labels: Sequence[ResolvedJob], together: Work) -> pl.DataFrame:
     """The completions table: when each job completed its iterations, of many those of multiples of a power of two."""
     numbers = [number for number, label in enumerate(labels) if label.iterates]
     marks = together.marks.filter(pl.col("job").is_in(numbers)).rename({"time": "at_ps", "elapsed": "elapsed_ps"})
@@ -164,7 +144,7 @@ def completions(labels: Sequence[JobLabel], together: Work) -> pl.DataFrame:
     return _named(labels, marks).select(*RUN["completions"])
 
 
-def calls(labels: Sequence[JobLabel], together: EngineTables) -> pl.DataFrame:
+def calls(labels: Sequence[ResolvedJob], together: EngineTables) -> pl.DataFrame:
     """The calls table: per job and MPI call, how often, and the time in it over all ranks."""
     return _named(labels, _picoseconds(together.calls, ["time"])).with_columns(time_s=pl.col("time_ps") * PS)
 
@@ -192,7 +172,7 @@ def ports(links: pl.DataFrame, together: EngineTables) -> pl.DataFrame:
     )
 
 
-def interference(labels: Sequence[JobLabel], together: EngineTables) -> pl.DataFrame:
+def interference(labels: Sequence[ResolvedJob], together: EngineTables) -> pl.DataFrame:
     """The interference table: queueing delay of the victim's packets, and its share of the victim's rank-seconds."""
     names = pl.Series([label.name for label in labels], dtype=pl.String)
     rank_time = work(together, labels).select(
@@ -207,7 +187,7 @@ def interference(labels: Sequence[JobLabel], together: EngineTables) -> pl.DataF
 
 
 def failures(
-    labels: Sequence[JobLabel], together: Work, alone: Sequence[Work | None], hosts: Sequence[str]
+    labels: Sequence[ResolvedJob], together: Work, alone: Sequence[Work | None], hosts: Sequence[str]
 ) -> pl.DataFrame:
     """The failures table: the jobs that failed in the co-run, then those that failed in their isolated runs."""
     isolated = [
@@ -240,7 +220,7 @@ def pauses(links: pl.DataFrame, together: EngineTables) -> pl.DataFrame:
     return named.with_columns(nic=nic).select(*RUN["pauses"])
 
 
-def port_interference(labels: Sequence[JobLabel], links: pl.DataFrame, raw: pl.DataFrame) -> pl.DataFrame:
+def port_interference(labels: Sequence[ResolvedJob], links: pl.DataFrame, raw: pl.DataFrame) -> pl.DataFrame:
     """The same by port, where that is observed, with the class, the role and the name of each link."""
     names = pl.Series([label.name for label in labels], dtype=pl.String)
     table = raw.select(pl.col("link").cast(pl.UInt32), *_who_waits(names, raw))
@@ -257,7 +237,7 @@ def _who_waits(names: pl.Series, raw: pl.DataFrame) -> tuple[Any, ...]:
     )
 
 
-def latency(labels: Sequence[JobLabel], measured: Latency, intervals: pl.DataFrame | None = None) -> pl.DataFrame:
+def latency(labels: Sequence[ResolvedJob], measured: Latency, intervals: pl.DataFrame | None = None) -> pl.DataFrame:
     """The latency table: one row per quantity (``of``), job and traffic kind.
 
     ``intervals`` has the ends of the intervals; without them they are empty.
@@ -268,7 +248,7 @@ def latency(labels: Sequence[JobLabel], measured: Latency, intervals: pl.DataFra
 
 
 def latency_merged(
-    labels: Sequence[JobLabel], measured: Latency, intervals: pl.DataFrame | None = None
+    labels: Sequence[ResolvedJob], measured: Latency, intervals: pl.DataFrame | None = None
 ) -> pl.DataFrame:
     """The table of merged latencies: one row per quantity and job, workload and traffic kind (``level``)."""
     times = ["mean", "min", *QUANTILES, "max"]
@@ -297,7 +277,7 @@ def _with_ends(table: pl.DataFrame, intervals: pl.DataFrame | None, level: str, 
     return table.join(ends, on=list(by), how="left", maintain_order="left")
 
 
-def latency_histogram(labels: Sequence[JobLabel], measured: Latency) -> pl.DataFrame:
+def latency_histogram(labels: Sequence[ResolvedJob], measured: Latency) -> pl.DataFrame:
     """The buckets of its histograms in which something was counted."""
     return _named(labels, _picoseconds(measured.histogram, ["low", "high"]), 2)
 
@@ -346,7 +326,7 @@ def samples(links: pl.DataFrame, raw: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def iterations(labels: Sequence[JobLabel], marks: pl.DataFrame) -> pl.DataFrame:
+def iterations(labels: Sequence[ResolvedJob], marks: pl.DataFrame) -> pl.DataFrame:
     """The iterations table: when each rank marked each iteration, and the time since it marked the one before.
 
     With a timed part, the time is that of this part. It is null for a rank's first iteration.
@@ -369,7 +349,7 @@ def waits(raw: pl.DataFrame) -> pl.DataFrame:
     return _picoseconds(table, ["since", "end", "partner_at"])
 
 
-def departures(labels: Sequence[JobLabel], links: pl.DataFrame, raw: pl.DataFrame) -> pl.DataFrame:
+def departures(labels: Sequence[ResolvedJob], links: pl.DataFrame, raw: pl.DataFrame) -> pl.DataFrame:
     """The departures table, with the class, the role and the name of each link."""
     table = _picoseconds(_named(labels, raw, 5).rename({"message": "token"}), ["time", "waited"])
     return table.join(links.select(_OF_LINK), on="link", how="left", maintain_order="left")
@@ -380,7 +360,7 @@ def _unless_not_yet(columns: Sequence[str]) -> pl.Expr:
     return pl.when(pl.col(columns) != pl.lit(2**64 - 1, pl.UInt64)).then(pl.col(columns))
 
 
-def _named(labels: Sequence[JobLabel], table: pl.DataFrame, at: int = 1) -> pl.DataFrame:
+def _named(labels: Sequence[ResolvedJob], table: pl.DataFrame, at: int = 1) -> pl.DataFrame:
     names = pl.Series([label.name for label in labels], dtype=pl.String).gather(table["job"].cast(pl.UInt32))
     return table.insert_column(at, names.alias("name"))
 

@@ -23,10 +23,6 @@ from fairlane.results.run import Run, RunMeta, Source
 from fairlane.results.schemas import RUN
 
 
-def _unless_empty(table: pl.DataFrame) -> pl.DataFrame | None:
-    return table if table.height else None
-
-
 class Links:
     """The links of a fabric, listed when they are first asked for."""
 
@@ -116,8 +112,9 @@ class Measured:
 
     @cached_property
     def _makers(self) -> dict[str, Callable[[], pl.DataFrame | None]]:
-        labels, links, together = derive.labels_of(self.scenario), self.links, self.together
+        labels, links, together = self.scenario.jobs, self.links, self.together
         hosts = self.scenario.fabric.host_names
+        failed = [run for run in (together, *self.alone) if run is not None and run.failures.height]
         makers: dict[str, Callable[[], pl.DataFrame | None]] = {
             "jobs": lambda: derive.jobs(labels, together, self.alone or [None] * len(labels)),
             "ranks": lambda: derive.ranks(labels, together, hosts),
@@ -129,7 +126,7 @@ class Measured:
             "power": self._power,
             "counters": lambda: self.counters,
             "counters_before": lambda: self.counters_before,
-            "failures": lambda: _unless_empty(derive.failures(labels, together, self.alone, hosts)),
+            "failures": lambda: derive.failures(labels, together, self.alone, hosts) if failed else None,
             "sweeps": lambda: derive.sweeps(together.sweeps) if together.sweeps.height else None,
             "pauses": lambda: derive.pauses(links.table, together) if together.pauses.height else None,
         }

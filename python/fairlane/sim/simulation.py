@@ -335,7 +335,7 @@ class Simulation:
     def failures(self) -> "pl.DataFrame":
         """The jobs that have failed so far, because a packet was lost for good: a row each, in the order of time."""
         hosts = self._resolved.fabric.host_names
-        return derive.failures(derive.labels_of(self._resolved), Work.of(self._core), (), hosts)
+        return derive.failures(self._resolved.jobs, Work.of(self._core), (), hosts)
 
     def sweeps(self) -> "pl.DataFrame":
         """Return the recomputations of routes so far: time, routing, reason, and the hosts that were cut off."""

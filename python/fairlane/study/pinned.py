@@ -19,7 +19,7 @@ from fairlane.model.scenario import Resolved, Scenario
 from fairlane.model.scenario.models import Job
 from fairlane.model.scenario.resolve import without_strategy
 from fairlane.model.scenario.resolved import ResolvedJob
-from fairlane.results.derive import labels_of, work
+from fairlane.results.derive import work
 from fairlane.results.milestones import milestones
 from fairlane.sim.controller import control as perform
 from fairlane.sim.controller import controller_of, row_of
@@ -83,7 +83,7 @@ def simulate(scenario: Scenario, _arguments: Mapping[str, Any], watch: Stopwatch
             measured = replace(measured, later_iterations=later_iterations(engine))
     reached = milestones(measured, [job.start for job in resolved.jobs], [job.stop for job in resolved.jobs])
     rows = (
-        work(measured, labels_of(resolved))
+        work(measured, resolved.jobs)
         .sort("job")
         .select("ranks", "iterations", "span_ps", "compute_share", "communication_share")
     )

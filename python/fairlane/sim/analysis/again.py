@@ -150,7 +150,7 @@ class Again:
 
     def _marked(self, engine: Engine) -> pl.DataFrame:
         """Return the marks of the job's ranks by iteration in a simulation."""
-        every = derive.iterations(derive.labels_of(self._resolved), marks(engine))
+        every = derive.iterations(self._resolved.jobs, marks(engine))
         return every.filter(pl.col("name") == self.job)
 
     def _check_size(self, span: Span) -> None:

@@ -54,13 +54,18 @@ _CELLS = (
 def parts(series: Series) -> Iterator[Custom]:
     """The fabric of the first run, and its matrix; of two runs both have the differences to the second."""
     (first, run), *others = series.runs.items()
-    spec = _specification(run)
-    if spec is None:
+    scenario = resolved(run)
+    if not scenario or "fabric" not in scenario:
         return
     what = f" of {first}" if series.several else ""
     second = others[0] if len(others) == 1 else None
     yield Custom(
-        "fabric", f"Fabric{what}", "fabric", partial(_fabric, run, spec, second), _links(run), _MARKS + _rails(run)
+        "fabric",
+        f"Fabric{what}",
+        "fabric",
+        partial(_fabric, run, scenario["fabric"], second),
+        _links(run),
+        _MARKS + _rails(run),
     )
     if run.interference["queueing_s"].sum() > 0:
         yield Custom(
@@ -86,12 +91,6 @@ def _matrix(run: Run, second: tuple[str, Run] | None) -> dict[str, Any]:
     other = None if second is None else _matched(run, second[1])
     compare = None if other is None or second is None else {"name": second[0], **matrix_of(other)}
     return {"jobs": jobs_of(run), "scale": _SCALE, "ramp": HEAT, "own": matrix_of(run), "compare": compare}
-
-
-def _specification(run: Run) -> dict[str, Any] | None:
-    """The fabric as the simulator takes it, from what the scenario was resolved to; None if that is not known."""
-    scenario = resolved(run)
-    return dict(scenario["fabric"]) if scenario and "fabric" in scenario else None
 
 
 def _links(run: Run) -> str:

@@ -154,7 +154,7 @@ def _extremes(scenario: "Scenario", resolved: "Resolved", watch: "Stopwatch") ->
     marked = replace(resolved, jobs=jobs)
     counters = _counters(marked)
     engine = watch.drive(marked, _timesteps_done(counters, int(scenario.jobs[JOB].stop or 0)), [counters])
-    iterations = derive.iterations(derive.labels_of(resolved), marks(engine)).filter(pl.col("job") == JOB)
+    iterations = derive.iterations(resolved.jobs, marks(engine)).filter(pl.col("job") == JOB)
     table = spans(iterations, timed=timed(engine, JOB))
     later = pl.col("iteration") - milc.warmup
     chosen = extremes(table.filter((pl.col("iteration") > milc.warmup) & (later % milc.every != 0)))
