@@ -150,8 +150,8 @@ class Compared:
     """The progress of a job in a run, in the default run and isolated; None of what is not known or does not apply."""
 
     run: CellRun
-    default_run: CellRun
     job: int
+    """Number of the job."""
     done: Progress
     default: Progress | None
     isolated: Progress | None
@@ -170,7 +170,7 @@ def compared(cell: Cell, executor: Executor) -> Iterator[Compared]:
                     continue
                 done = run.kind.progress(answer, job)
                 isolated = _isolated(cell, executor, default, run, job) if cell.jobs[number].iterates else None
-                yield Compared(run, default, number, done, reference, isolated)
+                yield Compared(run, number, done, reference, isolated)
 
 
 def _work(cell: Cell, executor: Executor) -> Iterator[Row]:
