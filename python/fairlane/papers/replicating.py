@@ -233,7 +233,7 @@ def repeat(
     """
     start = plan.options.replicate
     fixed = frozenset(plan.folder.paper.replicates.fixed)
-    titles = {"": "", **{name: judgement.title for name, judgement in plan.folder.paper.variant.items()}}
+    titles = {"": "", **{name: of.title for name, of in plan.folder.paper.variant.items()}}
     variant = plan.options.variant or ""
     elsewhere = {name: of for name, of in earlier.items() if name != variant}
     of_plan = earlier.get(variant, {})

@@ -291,9 +291,9 @@ def over_replicates(
         return ClaimVerdict(claim, judged, clauses, Verdict.NOT_RUN, first.missing, 0, False, *variant)
     scaled = any(judgement.scaled for judgement in judged.values())
     clauses = _clauses(claim, counted, Verdict.SCALED if scaled else None)
-    clause_verdicts = {judgement.verdict for judgement in clauses}
+    clause_verdicts = {clause.verdict for clause in clauses}
     verdicts = (Verdict.SCALED, Verdict.FAILS, Verdict.UNDECIDED)
-    verdict = next((verdict_of for verdict_of in verdicts if verdict_of in clause_verdicts), Verdict.HOLDS)
+    verdict = next((known for known in verdicts if known in clause_verdicts), Verdict.HOLDS)
     if clause_verdicts == {Verdict.CALIBRATED}:
         verdict = Verdict.CALIBRATED
     repeats = len(every) - len(counted)

@@ -86,50 +86,49 @@ def fit(
 
     Raises ``ScenarioError`` if there is none of them, or no parameter to fit.
     """
-    names = campaign.fitted
-    if not names:
-        raise campaign.refuse(
-            Problem("parameter", "nothing to fit", allowed="at least one [[parameter]] with fit = true")
-        )
+    parameters = campaign.fitted
+    if not parameters:
+        allowed = "at least one [[parameter]] with fit = true"
+        raise campaign.refuse(Problem("parameter", "nothing to fit", allowed=allowed))
     wanted = [cell for cell in cells.of(campaign.judging.choose) if cell.isolated and cell.key in cells.measured]
     if not wanted:
         raise ScenarioError(
             Problem("DIR", "no isolated cell of judging.choose has measured values", str(campaign.folder))
         )
-    models: dict[tuple[float, ...], tuple[Any, Fit]] = {}
+    measured = [cells.measured[cell.key]["median_s"].value for cell in wanted]
+    fits: dict[tuple[float, ...], tuple[Any, Fit]] = {}
 
     def tried(*places: Any) -> list[Any]:
-        """The logarithms of the ratios at these points, simulated together."""
+        """The logarithms of the ratios at these places of the parameters in their ranges, simulated together."""
         values = [
-            {parameter.name: parameter.at(_within(at)) for parameter, at in zip(names, place, strict=True)}
+            {parameter.name: parameter.at(_within(at)) for parameter, at in zip(parameters, place, strict=True)}
             for place in places
         ]
-        medians_of = _medians([Model(campaign, cells, parameter) for parameter in values], wanted, cells, executor)
-        logs = [numpy.log([simulated / measured for _, measured, simulated in medians]) for medians in medians_of]
-        for place, of, parameter, medians in zip(places, values, logs, medians_of, strict=True):
-            models[tuple(place)] = (parameter, Fit(of, float(numpy.abs(parameter).mean()), 0, medians))
-        return logs
+        table = simulated([Model(campaign, cells, chosen) for chosen in values], wanted, executor)["cells"]
+        for number, (place, chosen) in enumerate(zip(places, values, strict=True)):
+            medians = [*zip(wanted, measured, table.filter(point=number)["median_s"].to_list(), strict=True)]
+            logs = numpy.log([median / target for _, target, median in medians])
+            fits[tuple(place)] = logs, Fit(chosen, float(numpy.abs(logs).mean()), 0, medians)
+        return [fits[tuple(place)][0] for place in places]
 
     def error(place: Any) -> Any:
-        if tuple(place) not in models:
+        if tuple(place) not in fits:
             tried(place)
-            medians_of = models[tuple(place)][1]
-            shown = ", ".join(
-                f"{parameter.name} = {parameter.shown(medians_of.values[parameter.name])}" for parameter in names
-            )
-            report(f"mean error {medians_of.error:.1%}: {shown}")
-        return models[tuple(place)][0]
+            fitted = fits[tuple(place)][1]
+            shown = (f"{parameter.name} = {parameter.shown(fitted.values[parameter.name])}" for parameter in parameters)
+            report(f"mean error {fitted.error:.1%}: {', '.join(shown)}")
+        return fits[tuple(place)][0]
 
     def slopes(place: Any) -> Any:
         sides = [_STEP if at < 1 - _STEP else -_STEP for at in place]
         near = tried(*(place + numpy.diag(sides)))
-        return numpy.transpose([(parameter - error(place)) / side for parameter, side in zip(near, sides, strict=True)])
+        return numpy.transpose([(logs - error(place)) / side for logs, side in zip(near, sides, strict=True)])
 
     from scipy.optimize import least_squares
 
-    start = [min(max(_place(parameter), 1e-6), 1 - 1e-6) for parameter in names]
-    medians_of = least_squares(error, start, slopes, (0, 1), loss="soft_l1", f_scale=_LOSS, max_nfev=rounds)
-    return replace(models[tuple(medians_of.x)][1], tried=len(models))
+    start = [min(max(_place(parameter), 1e-6), 1 - 1e-6) for parameter in parameters]
+    best = least_squares(error, start, slopes, (0, 1), loss="soft_l1", f_scale=_LOSS, max_nfev=rounds)
+    return replace(fits[tuple(best.x)][1], tried=len(fits))
 
 
 def save(fitted: Fit, campaign: CampaignFile) -> Path:
@@ -155,14 +154,3 @@ def _place(parameter: CampaignParameter) -> float:
     if parameter.scale == "log":
         return (log(usual) - log(low)) / (log(high) - log(low))
     return (usual - low) / (high - low)
-
-
-def _medians(
-    models: Sequence[Model], wanted: Sequence[Cell], cells: Cells, executor: Executor
-) -> Sequence[Sequence[tuple[Cell, float, float]]]:
-    table = simulated(models, wanted, executor)["cells"]
-    measured = [cells.measured[cell.key]["median_s"].value for cell in wanted]
-    return [
-        [*zip(wanted, measured, table.filter(point=point)["median_s"].to_list(), strict=True)]
-        for point in range(len(models))
-    ]
