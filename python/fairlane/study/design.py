@@ -150,7 +150,7 @@ def _of_job(data: pl.DataFrame) -> Iterator[dict[str, Any]]:
     terms, y = dict(_terms(data, factors)), numpy.log(data["iteration_ms"].to_numpy())
     parts, residual, rank = _fitted(terms, y)
     total, free = float(((y - y.mean()) ** 2).sum()), len(y) - rank
-    found = []
+    rows = []
     for term, part in parts.items():
         _, rest, smaller = _fitted({name: columns for name, columns in terms.items() if name != term}, y)
         degrees, squares = rank - smaller, max(0.0, rest - residual)
@@ -159,8 +159,8 @@ def _of_job(data: pl.DataFrame) -> Iterator[dict[str, Any]]:
             row["factor"] = float(numpy.exp(part.max() - part.min()))
             row["share"] = squares / total if total > _TINY else 0.0
             row["p"] = _chance(squares, degrees, residual, free)
-        found.append(row)
-    yield from sorted(found, key=lambda row: -(row["share"] or 0.0))
+        rows.append(row)
+    yield from sorted(rows, key=lambda row: -(row["share"] or 0.0))
     share = residual / total if total > _TINY else 0.0
     yield {"term": "residual", "degrees": free, "factor": None, "share": share, "p": None}
 
@@ -190,8 +190,8 @@ def _coded(column: pl.Series) -> Floats:
     levels = column.unique(maintain_order=True).to_list()
     numbers = numpy.array([levels.index(value) for value in column.to_list()])
     codes = numpy.vstack([numpy.eye(len(levels) - 1), -numpy.ones(len(levels) - 1)])
-    found: Floats = codes[numbers]
-    return found
+    coded: Floats = codes[numbers]
+    return coded
 
 
 def _chance(squares: float, degrees: int, residual: float, free: int) -> float | None:

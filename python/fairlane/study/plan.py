@@ -230,15 +230,15 @@ def judged(study: Study, judge: Callable[[Point], T], replicates: Mapping[str, i
     Raises ``ScenarioError`` with all that is wrong, each once.
     """
     problems: dict[str, Problem] = {}
-    found = []
+    outcomes = []
     for point in study.points(replicates):
         try:
-            found.append(judge(point))
+            outcomes.append(judge(point))
         except ScenarioError as error:
             problems.update({str(problem): problem for problem in error.problems})
     if problems:
         raise ScenarioError(problems.values())
-    return found
+    return outcomes
 
 
 def _cell(study: Study, point: Point, length: int | None = None) -> Cell:

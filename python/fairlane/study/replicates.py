@@ -63,8 +63,8 @@ def _like_default(runs: pl.DataFrame) -> list[str]:
     default = runs.filter(pl.col("treatment") == "default").select("point", "baseline", default="digest")
     treated = runs.filter(pl.col("job").is_null(), pl.col("treatment") != "default")
     same = treated.join(default, on=["point", "baseline"], how="left").group_by("treatment", maintain_order=True)
-    found = same.agg((pl.col("digest") == pl.col("default")).fill_null(value=False).all().alias("same"))
-    return found.filter("same")["treatment"].to_list()
+    unchanged = same.agg((pl.col("digest") == pl.col("default")).fill_null(value=False).all().alias("same"))
+    return unchanged.filter("same")["treatment"].to_list()
 
 
 def _points(table: pl.DataFrame, conditions: Sequence[str], once: bool) -> Iterator[str]:
@@ -86,12 +86,12 @@ def _constant(table: pl.DataFrame, conditions: Sequence[str]) -> tuple[str, ...]
     varied = [name for name in ("placement", "seed") if table[name].n_unique() > 1]
     if table.group_by(*conditions, "baseline").agg(pl.col("same_as").n_unique())["same_as"].max() == 1:
         return tuple(f"{name}s" for name in varied)
-    found = []
+    names = []
     for name, other in (("placement", "seed"), ("seed", "placement")):
         groups = table.group_by(*conditions, "baseline", other).agg(pl.col(name, "same_as").n_unique())
         if groups[name].max() != 1 and groups["same_as"].max() == 1:
-            found.append(f"{name}s")
-    return tuple(found)
+            names.append(f"{name}s")
+    return tuple(names)
 
 
 def _changes_nothing(runs: pl.DataFrame, name: str, others: Sequence[str]) -> bool:
@@ -153,9 +153,9 @@ def over_points(
     unit = unit or outer_unit(work)
     rows = []
     for key, of_group in work.group_by(by, maintain_order=True):
-        found = [interval(column, estimate(of_group, column, unit)) for column in columns]
-        found += [_spread(of_group, column, unit) for column in columns if column in PACE]
-        rows.append(dict(zip(by, key, strict=True)) | {name: it for one in found for name, it in one.items()})
+        cells = [interval(column, estimate(of_group, column, unit)) for column in columns]
+        cells += [_spread(of_group, column, unit) for column in columns if column in PACE]
+        rows.append(dict(zip(by, key, strict=True)) | {name: it for one in cells for name, it in one.items()})
     schema: dict[str, Any] = {name: work.schema[name] for name in by}
     schema |= {f"{column}{end}": pl.Float64 for column in columns for end in ("", "_low", "_high")}
     schema |= {f"{column}{end}": pl.Float64 for column in columns if column in PACE for end in SPREAD}
@@ -166,8 +166,8 @@ def _spread(rows: pl.DataFrame, column: str, unit: str) -> dict[str, float | Non
     """The median, the least and the greatest of the units' means; nothing of a single run."""
     if rows.height < 2 or rows[column].null_count():
         return {}
-    found = spread(rows.group_by(unit).agg(pl.col(column).mean())[column].to_list())
-    return {f"{column}{end}": value for end, value in zip(SPREAD, found, strict=True)} if found else {}
+    ends = spread(rows.group_by(unit).agg(pl.col(column).mean())[column].to_list())
+    return {f"{column}{end}": value for end, value in zip(SPREAD, ends, strict=True)} if ends else {}
 
 
 GROWTH = 0.5
@@ -216,7 +216,7 @@ class Allocation:
         """Half of the widest interval of a condition's effects; None if one of them has none, 0 if nothing varies."""
         if work["point"].n_unique() > 1 == distinct(work)["point"].n_unique():
             return 0.0
-        halves = [found.half_width for found in effects(work, self.asked.of).values()]
+        halves = [effect.half_width for effect in effects(work, self.asked.of).values()]
         known = [half for half in halves if half is not None]
         return max(known) if known and len(known) == len(halves) else None
 
@@ -247,12 +247,12 @@ class Allocation:
 def effects(work: pl.DataFrame, of: str | None) -> Mapping[str, Estimate]:
     """By treatment the effect over replicates: its improvement; without treatments W of the default runs."""
     column = of or ("improvement" if work["improvement"].count() else "w")
-    found: dict[str, Estimate] = {}
+    by_treatment: dict[str, Estimate] = {}
     for (treatment,), rows in work.group_by("treatment", maintain_order=True):
-        one = estimate(rows, column, "placement") if rows[column].count() else None
-        if one is not None:
-            found[str(treatment)] = one
-    return found
+        effect = estimate(rows, column, "placement") if rows[column].count() else None
+        if effect is not None:
+            by_treatment[str(treatment)] = effect
+    return by_treatment
 
 
 def key_of(case: str | None, parameters: Mapping[str, Any]) -> str:

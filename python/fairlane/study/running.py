@@ -167,53 +167,53 @@ def run(
                 further = planned.extended(executor)
             many, spent = pool.workers, time.monotonic() - opened
     writing = time.monotonic()
-    found = planned.tables(executor)
+    tables = planned.tables(executor)
     executor.spent("writing", time.monotonic() - writing)
     wall = time.monotonic() - begun
     meta = StudyMeta(
         version=version("fairlane"),
         study=study.name,
-        digest=StudyResults.digest_of(found),
+        digest=StudyResults.digest_of(tables),
         points=len(cells),
-        runs=found["runs"].height,
-        simulations=found["runs"]["simulation"].n_unique(),
-        failures=found["failures"].height,
+        runs=tables["runs"].height,
+        simulations=tables["runs"]["simulation"].n_unique(),
+        failures=tables["failures"].height,
         treatments=list(study.treatments),
-        measured=None if study.table.measure is None else [name for name in found if name not in RUN_TABLES],
-        placements=[placement_name(table) for table in _placements(study, found)],
+        measured=None if study.table.measure is None else [name for name in tables if name not in RUN_TABLES],
+        placements=[placement_name(table) for table in _placements(study, tables)],
         wall_s=wall,
         started=started,
         profile=profile(executor.laps, many, spent, wall),
         recomputed=store.damaged,
         notes=[
             *planned.notes,
-            *repeated(found["runs"], found["work"] if study.table.measure is None else None),
+            *repeated(tables["runs"], tables["work"] if study.table.measure is None else None),
             *_without_effect(cells),
             *_chosen(study.table.placements or ()),
         ],
         length=planned.run_length,
     )
-    kept = dict(found)
+    kept = dict(tables)
     if study.table.design is not None:
-        kept["dataset"] = dataset(found["work"], meta.placements)
+        kept["dataset"] = dataset(tables["work"], meta.placements)
         kept["effects"] = effects(kept["dataset"])
         sheet = data_sheet(kept["dataset"], meta, sampled=study.table.design.runs is not None)
         store.write(SHEET, "\n".join(sheet) + "\n")
     store.finish("study", STUDY_SCHEMA_VERSION, kept, {META: meta.model_dump_json(indent=2) + "\n"})
-    return StudyResults.of(meta, found, store.folder)
+    return StudyResults.of(meta, tables, store.folder)
 
 
 def _without_effect(cells: Sequence[Mapping[str, Any]]) -> Sequence[str]:
     """Keys of the scenario that only ``fairlane run`` heeds: an early end, and leave-one-out runs."""
-    found = []
+    notes = []
     longest = {until["at_most"] for cell in cells if (until := cell["scenario"].get("until"))}
     if longest:
         words = f"every simulation lasted until.at_most, {listed(sorted(longest))}"
         does = "in a study repeat = { precision = … } does"
-        found.append(f"{words}: only fairlane run ends at a precision; {does}")
+        notes.append(f"{words}: only fairlane run ends at a precision; {does}")
     if any(cell["scenario"].get("observe", {}).get("leave_one_out") for cell in cells):
-        found.append("observe.leave_one_out has no effect: only fairlane run simulates the jobs without each of them")
-    return found
+        notes.append("observe.leave_one_out has no effect: only fairlane run simulates the jobs without each of them")
+    return notes
 
 
 def _chosen(placements: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -227,11 +227,11 @@ def _chosen(placements: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         )
 
 
-def _placements(study: Study, found: Mapping[str, pl.DataFrame]) -> Sequence[Mapping[str, Any]]:
+def _placements(study: Study, tables: Mapping[str, pl.DataFrame]) -> Sequence[Mapping[str, Any]]:
     """Placements by number: those of the study, or seeds of replicates."""
     if study.table.repeat is None:
         return study.table.placements or [{}]
-    largest = found["runs"]["placement"].max()
+    largest = tables["runs"]["placement"].max()
     return [{"seed": number + 1} for number in range(int(str(largest)) + 1)]
 
 

@@ -163,16 +163,16 @@ class Study:
         rules = [(which, rule) for which, rule in enumerate(table.rules) if rule.holds(levels)]
         if any(rule.skip for _, rule in rules):
             return
-        found = changes(table.set, ("set",))
-        found += changes(case.set, ("cases", at, "set")) if case else []
-        found += [(steps_of(key), parameters[key], ("parameters", key)) for key in table.parameters]
+        changed = changes(table.set, ("set",))
+        changed += changes(case.set, ("cases", at, "set")) if case else []
+        changed += [(steps_of(key), parameters[key], ("parameters", key)) for key in table.parameters]
         for name, of in table.factors.items():
-            found += changes(of[parameters[name]], ("factors", name, parameters[name]))
+            changed += changes(of[parameters[name]], ("factors", name, parameters[name]))
         for which, rule in rules:
-            found += changes(rule.set, ("rules", which, "set"))
-        found += _placed(placement, number) if placement else []
-        found += [(("seed",), seed, (key,))] if key else []
-        yield Point(case.name if case else None, parameters, number, seed, tuple(found))
+            changed += changes(rule.set, ("rules", which, "set"))
+        changed += _placed(placement, number) if placement else []
+        changed += [(("seed",), seed, (key,))] if key else []
+        yield Point(case.name if case else None, parameters, number, seed, tuple(changed))
 
     def _chosen(self, levels: list[int]) -> Iterator[tuple[int, ...]]:
         """The levels of each combination that is run."""
@@ -191,18 +191,18 @@ class Study:
         """
         document = self.written(point, treatment)
         with override(current_document, document):
-            found = Scenario(**document.data)
-            return found.with_background() if background else found
+            scenario = Scenario(**document.data)
+            return scenario.with_background() if background else scenario
 
     def written(self, point: Point, treatment: str | None = None) -> Document:
         """A point's scenario as a document that is not checked yet. Raises ``ScenarioError``."""
-        found = list(point.changes)
+        changed = list(point.changes)
         if treatment is not None:
-            found += changes(self.treatments[treatment].set, ("treatments", treatment, "set"))
+            changed += changes(self.treatments[treatment].set, ("treatments", treatment, "set"))
         base = self._base
         document = Document(deepcopy(base.data), base.file, "", dict(base.lines), allow_code=base.allow_code)
         replaced = set[KeyPath]()
-        for path, value, source in found:
+        for path, value, source in changed:
             table = source[: source.index("qos") + 1] if path[:1] == ("qos",) and "qos" in source else ()
             if table and table not in replaced and "strategy" in document.data.get("qos", {}):
                 document.take(("qos",), {}, self.place(table))  # a strategy sets all keys, so others replace it
@@ -222,8 +222,8 @@ class Study:
 
     def place(self, path: KeyPath) -> tuple[str, int | None, KeyPath]:
         """The file and line (or the option) where the study sets a key, and how the key is called there."""
-        found = self._document.locate(Problem("", ""), path)
-        return found.file or "the study", found.line, undotted(found.key) or path
+        located = self._document.locate(Problem("", ""), path)
+        return located.file or "the study", located.line, undotted(located.key) or path
 
     def error(self, problem: Problem) -> Problem:
         """The problem, with its position in the study file."""

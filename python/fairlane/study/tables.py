@@ -38,9 +38,9 @@ def compared_tables(cells: Sequence[Cell], executor: Executor) -> dict[str, pl.D
         rows["work"] += [{**point, "same_as": same.as_point(row), **row} for row in _work(cell, executor)]
         rows["periods"] += [{**point, **row} for row in _periods(cell, executor)]
     points = points_table([cell.point for cell in cells])
-    found = {name: table_of(name, rows[name]) for name in ("runs", "work", "periods", "failures")}
-    found["work"] = _compared(found["work"])
-    return {name: with_points(table, points) for name, table in found.items()}
+    tables = {name: table_of(name, rows[name]) for name in ("runs", "work", "periods", "failures")}
+    tables["work"] = _compared(tables["work"])
+    return {name: with_points(table, points) for name, table in tables.items()}
 
 
 def run_rows(cells: Sequence[Cell], executor: Executor, digests: dict[str, str | None]) -> dict[str, list[Row]]:
@@ -218,8 +218,8 @@ def _against(done: Progress, default: Progress | None, isolated: Progress | None
         of = reference and reference.milestones
         return common(done.milestones, of, warm_up=steady) if done.milestones and of else None
 
-    def change(reference: Progress | None, found: Common | None) -> Estimate | None:
-        return found.estimate if found else by_period(done, reference) if reference else None
+    def change(reference: Progress | None, shared: Common | None) -> Estimate | None:
+        return shared.estimate if shared else by_period(done, reference) if reference else None
 
     against_isolated, against_default = at(isolated), at(default)
     return {
@@ -253,13 +253,13 @@ def by_period(done: Progress, reference: Progress) -> Estimate | None:
 
 
 def _compared(work: pl.DataFrame) -> pl.DataFrame:
-    """With W and improvement by iterations."""
+    """Add W and improvement by iterations."""
     rate, default, isolated = (
         pl.col(f"{prefix}iterations") / pl.col(f"{prefix}span_ps") for prefix in ("", "default_", "isolated_")
     )
     treated = pl.col("treatment") != DEFAULT
     by_iterations = {"w": change(rate, isolated), "improvement": pl.when(treated).then(change(rate, default))}
-    return work.with_columns(found.alias(f"{name}_iterations") for name, found in by_iterations.items()).drop(*_SPANS)
+    return work.with_columns(by.alias(f"{name}_iterations") for name, by in by_iterations.items()).drop(*_SPANS)
 
 
 def _periods(cell: Cell, executor: Executor) -> Iterator[Row]:
