@@ -1,9 +1,9 @@
 //! Programs held in memory: operations and counted or endless loops. Workloads are written as scripts.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use thin_vec::ThinVec;
 
 use super::{Op, Source};
 use crate::units::Picoseconds;
@@ -25,9 +25,11 @@ pub enum Line {
 /// A rank's script, shared among copies, with every loop closed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script {
-    /// The operations alone, in the order of their lines.
+    /// The operations alone, in the order of their lines; one stands for the computations of each [`Line::Each`].
     ops: Arc<[Op]>,
     turns: Arc<Vec<Turn>>,
+    /// The computations of all [`Line::Each`].
+    times: Arc<[Picoseconds]>,
 }
 
 /// The start or end of a loop: before the operation of this number.
@@ -43,9 +45,12 @@ enum TurnKind {
     Repeat(Option<u64>),
     /// The start of a loop that is not run; the turn behind its end.
     Skip(u32),
+    /// The start of a loop that is run once for each of so many times, from the first of them in the list of times on.
+    Each {
+        first: u32,
+        count: u32,
+    },
     End,
-    /// Continues with the operation of this number.
-    Jump(u32),
 }
 
 impl Script {
@@ -54,75 +59,61 @@ impl Script {
     /// # Errors
     /// Names the line whose loop is not closed, closes nothing, or repeats nothing for ever.
     pub fn new(lines: Vec<Line>) -> Result<Self, String> {
-        let mut lines = lines;
-        // Loops not closed yet: where they start, and whether they have an operation that is reached.
-        let mut open: Vec<(usize, bool)> = Vec::new();
-        for number in 0..lines.len() {
-            match lines[number] {
-                Line::Repeat(_) => open.push((number, false)),
-                Line::Each(ref times) => open.push((number, !times.is_empty())),
-                Line::Op(_) => mark(&mut open),
+        if u32::try_from(lines.len()).is_err() {
+            return Err(format!("a script of {} lines", lines.len()));
+        }
+        let (mut ops, mut turns, mut times): (_, Vec<Turn>, _) = (Vec::new(), Vec::new(), Vec::new());
+        // Loops not closed yet: where they start, their turns, and whether they have an operation that is reached.
+        let mut open: Vec<(usize, usize, bool)> = Vec::new();
+        for (place, line) in lines.into_iter().enumerate() {
+            let before = number(ops.len());
+            match line {
+                Line::Op(op) => {
+                    ops.push(op);
+                    mark(&mut open);
+                }
+                Line::Repeat(count) => {
+                    open.push((place, turns.len(), false));
+                    turns.push(Turn { before, kind: TurnKind::Repeat(count) });
+                }
+                Line::Each(spans) => {
+                    open.push((place, turns.len(), true));
+                    let kind = TurnKind::Each { first: number(times.len()), count: number(spans.len()) };
+                    turns.push(Turn { before, kind });
+                    ops.push(Op::Compute(Picoseconds(0)));
+                    times.extend(spans);
+                }
                 Line::End => {
-                    let (start, yields) = open.pop().ok_or_else(|| format!("line {number}: an end without a loop"))?;
-                    match lines[start] {
-                        Line::Repeat(None) if !yields => {
+                    let (start, turn, yields) =
+                        open.pop().ok_or_else(|| format!("line {place}: an end without a loop"))?;
+                    turns.push(Turn { before, kind: TurnKind::End });
+                    match turns[turn].kind {
+                        TurnKind::Repeat(None) if !yields => {
                             return Err(format!("line {start}: an endless loop without an operation"));
                         }
+                        TurnKind::Repeat(None | Some(1..)) | TurnKind::Each { count: 1.., .. } if yields => {
+                            mark(&mut open);
+                        }
                         // A loop that does nothing is skipped, however often it would be run.
-                        Line::Each(ref times) if times.is_empty() => lines[start] = Line::Repeat(Some(0)),
-                        _ if !yields => lines[start] = Line::Repeat(Some(0)),
-                        Line::Repeat(Some(0)) => {}
-                        _ => mark(&mut open),
+                        _ => turns[turn].kind = TurnKind::Skip(number(turns.len())),
                     }
                 }
             }
         }
         match open.last() {
-            Some((start, _)) => Err(format!("line {start}: a loop without an end")),
-            None if u32::try_from(lines.len()).is_err() => Err(format!("a script of {} lines", lines.len())),
-            None => Ok(Self::of_closed(lines)),
+            Some((start, ..)) => Err(format!("line {start}: a loop without an end")),
+            None => Ok(Self { ops: ops.into(), turns: turns.into(), times: times.into() }),
         }
-    }
-
-    /// Separates operations from loops.
-    fn of_closed(lines: Vec<Line>) -> Self {
-        let (mut ops, mut turns, mut open) = (Vec::new(), Vec::new(), Vec::new());
-        for line in lines {
-            let before = number(ops.len());
-            match line {
-                Line::Op(op) => ops.push(op),
-                Line::Repeat(times) => {
-                    open.push(Open::Repeat(turns.len()));
-                    turns.push(Turn { before, kind: TurnKind::Repeat(times) });
-                }
-                Line::Each(times) => {
-                    ops.extend(times.into_iter().map(Op::Compute));
-                    open.push(Open::Each { times: before..number(ops.len()), turns: turns.len() });
-                }
-                Line::End => match open.pop().expect("invariant: loops nest") {
-                    Open::Repeat(start) => {
-                        turns.push(Turn { before, kind: TurnKind::End });
-                        if turns[start].kind == TurnKind::Repeat(Some(0)) {
-                            turns[start].kind = TurnKind::Skip(number(turns.len()));
-                        }
-                    }
-                    Open::Each { times, turns: start } => repeat_body(&times, before, &mut turns, start),
-                },
-            }
-        }
-        Self { ops: ops.into(), turns: turns.into() }
     }
 
     /// The same, with the parts that it has in common with `other` held in memory once.
     #[must_use]
-    pub fn sharing(mut self, other: &Self) -> Self {
-        if self.ops == other.ops {
-            self.ops = Arc::clone(&other.ops);
+    pub fn sharing(self, other: &Self) -> Self {
+        fn shared<T: PartialEq + ?Sized>(part: Arc<T>, other: &Arc<T>) -> Arc<T> {
+            if part == *other { Arc::clone(other) } else { part }
         }
-        if self.turns == other.turns {
-            self.turns = Arc::clone(&other.turns);
-        }
-        self
+        let Self { ops, turns, times } = self;
+        Self { ops: shared(ops, &other.ops), turns: shared(turns, &other.turns), times: shared(times, &other.times) }
     }
 
     /// A source that runs the script from its first line.
@@ -131,8 +122,8 @@ impl Script {
         if self.ops.is_empty() {
             return Box::new(Nothing);
         }
-        let Self { ops, turns } = self.clone();
-        let mut player = Player { ops, turns, next: 0, end: 0, turn: 0, open: Vec::new() };
+        let Self { ops, turns, times } = self.clone();
+        let mut player = Player { ops, turns, times, next: 0, end: 0, turn: 0, open: ThinVec::new() };
         player.end = player.turn_at();
         Box::new(player)
     }
@@ -142,43 +133,21 @@ fn number(n: usize) -> u32 {
     u32::try_from(n).expect("invariant: fewer than 2^32 lines")
 }
 
-/// A loop that is not closed yet.
-enum Open {
-    /// The turn of its start.
-    Repeat(usize),
-    /// The operations that compute, and the turns before it.
-    Each { times: Range<u32>, turns: usize },
-}
-
-/// At the end of the body of [`Line::Each`], before operation `end`: turns from the first computation to the body, and from its
-/// end to the next computation and again to the body, and so on. `turns` from `start` on are those of the body itself.
-fn repeat_body(times: &Range<u32>, end: u32, turns: &mut Vec<Turn>, start: usize) {
-    let body = turns.split_off(start);
-    for computation in times.clone() {
-        turns.push(Turn { before: computation + 1, kind: TurnKind::Jump(times.end) });
-        let moved = number(turns.len()) - number(start);
-        turns.extend(body.iter().map(|turn| match turn.kind {
-            TurnKind::Skip(behind) => Turn { kind: TurnKind::Skip(behind + moved), ..*turn },
-            _ => *turn,
-        }));
-        if computation + 1 < times.end {
-            turns.push(Turn { before: end, kind: TurnKind::Jump(computation + 1) });
-        }
-    }
-}
-
 /// The innermost open loop has an operation.
-fn mark(open: &mut [(usize, bool)]) {
-    if let Some((_, yields)) = open.last_mut() {
+fn mark(open: &mut [(usize, usize, bool)]) {
+    if let Some((.., yields)) = open.last_mut() {
         *yields = true;
     }
 }
 
-/// An open loop: the turn behind its start, and how often it is still to be run after this time (`None`: for ever).
-#[derive(Clone, Copy)]
+/// An open loop: the turn behind its start, and how often it is still to be run after this time (`None`: for ever). Of a [`Line::Each`]
+/// also the place of this time in the list of times, and the computation.
+#[derive(Clone)]
 struct Loop {
     body: u32,
+    time: u32,
     left: Option<u64>,
+    computation: Op,
 }
 
 /// A script being run. One cache line.
@@ -186,12 +155,14 @@ struct Loop {
 #[repr(align(64))]
 pub struct Player {
     ops: Arc<[Op]>,
-    /// The operation that comes next, and the end of its stretch: the next turn.
+    times: Arc<[Picoseconds]>,
+    turns: Arc<Vec<Turn>>,
+    open: ThinVec<Loop>,
+    /// The operation that comes next, and the end of its stretch: the next turn. At a computation of a [`Line::Each`], which is a
+    /// stretch of its own, the end is before it.
     next: u32,
     end: u32,
     turn: u32,
-    turns: Arc<Vec<Turn>>,
-    open: Vec<Loop>,
 }
 
 impl Player {
@@ -199,7 +170,7 @@ impl Player {
     #[inline(always)]
     #[must_use]
     pub fn coming(&self) -> &[Op] {
-        &self.ops[self.next as usize..self.end as usize]
+        self.ops.get(self.next as usize..self.end as usize).unwrap_or_default()
     }
 
     /// Before which operation the next turn is.
@@ -207,28 +178,45 @@ impl Player {
         self.turns.get(self.turn as usize).map_or_else(|| number(self.ops.len()), |turn| turn.before)
     }
 
-    /// At the end of a stretch: goes to the next that has an operation, or to the end of the script.
+    /// At the end of a stretch: the next that has an operation; nothing at the end of the script.
     #[cold]
-    fn take_turns(&mut self) {
-        while let (true, Some(turn)) = (self.next == self.end, self.turns.get(self.turn as usize)) {
-            self.turn += 1;
-            match turn.kind {
-                TurnKind::Skip(behind) => self.go_to(behind),
-                TurnKind::Repeat(times) => self.open.push(Loop { body: self.turn, left: times.map(|n| n - 1) }),
-                TurnKind::End => self.end_loop(),
-                TurnKind::Jump(to) => self.next = to,
-            }
+    fn take_turns(&mut self) -> &[Op] {
+        if self.next > self.end {
             self.end = self.turn_at();
         }
+        while self.next == self.end {
+            if self.end < self.turn_at() {
+                let innermost = self.open.len() - 1;
+                return std::slice::from_ref(&self.open[innermost].computation);
+            }
+            let Some(&Turn { kind, .. }) = self.turns.get(self.turn as usize) else { break };
+            self.turn += 1;
+            match kind {
+                TurnKind::Skip(behind) => self.go_to(behind),
+                TurnKind::Repeat(times) => self.begin_loop(times.map(|n| n - 1), 0),
+                TurnKind::Each { first, count } => self.begin_loop(Some(u64::from(count) - 1), first),
+                TurnKind::End => self.end_loop(),
+            }
+        }
+        &self.ops[self.next as usize..self.end as usize]
+    }
+
+    /// Behind the start of a loop: begins it.
+    fn begin_loop(&mut self, left: Option<u64>, time: u32) {
+        self.open.reserve_exact(1);
+        self.open.push(Loop { body: self.turn, time, left, computation: Op::MarkProgress });
+        self.go_to(self.turn);
     }
 
     /// At the end of the innermost loop: leaves it, or starts it over.
     fn end_loop(&mut self) {
         let innermost = self.open.last_mut().expect("invariant: loops nest");
+        innermost.time = innermost.time.wrapping_add(1);
         let body = innermost.body;
         match &mut innermost.left {
             Some(0) => {
                 self.open.pop();
+                self.end = self.turn_at();
                 return;
             }
             Some(left) => *left -= 1,
@@ -237,31 +225,41 @@ impl Player {
         self.go_to(body);
     }
 
-    /// Goes behind the turn before `turn`.
+    /// Goes behind the turn before `turn`: of a loop for each of some times to the computation.
     fn go_to(&mut self, turn: u32) {
-        self.turn = turn;
-        self.next = self.turns[turn as usize - 1].before;
+        let Turn { before, kind } = self.turns[turn as usize - 1];
+        (self.turn, self.next) = (turn, before);
+        self.end = self.turn_at();
+        if let TurnKind::Each { .. } = kind
+            && let Some(Loop { time, computation, .. }) = self.open.last_mut()
+        {
+            *computation = Op::Compute(self.times[*time as usize]);
+            self.end = before;
+        }
     }
 }
 
 impl Source for Player {
     #[inline(always)]
     fn ahead(&mut self) -> Result<&[Op], String> {
-        if self.next == self.end {
-            self.take_turns();
+        if self.next >= self.end {
+            return Ok(self.take_turns());
         }
         Ok(&self.ops[self.next as usize..self.end as usize])
     }
 
     #[inline(always)]
     fn pass(&mut self, count: usize) {
-        debug_assert!(count <= (self.end - self.next) as usize, "more than there are ahead");
+        debug_assert!(self.ahead().is_ok_and(|ops| count <= ops.len()), "more than there are ahead");
         #[allow(clippy::cast_possible_truncation, reason = "at most as many as there are ahead")]
         let count = count as u32;
         self.next += count;
     }
 
     fn current(&self) -> Option<&Op> {
+        if self.next > self.end {
+            return self.open.last().map(|innermost| &innermost.computation);
+        }
         self.ops.get((self.next as usize).checked_sub(1)?)
     }
 

@@ -67,7 +67,7 @@ class Tally:
     """A program builder that counts up to ``limit`` operations, then raises ``Enough``."""
 
     def __init__(self, ranks: int, limit: int) -> None:
-        self.operations = 0
+        self.operations = 0.0
         self.traffic = Traffic()
         self._limit = limit
         self._ranks = {0: ranks, 1: 1}
@@ -79,7 +79,7 @@ class Tally:
             self.traffic.waits_for_others = True
         return lambda *_, **__: self._count()
 
-    def _count(self, operations: int = 1) -> None:
+    def _count(self, operations: float = 1) -> None:
         self.operations += operations
         if self.operations > self._limit:
             raise Enough
@@ -96,8 +96,8 @@ class Tally:
         self._times.append(self._times[-1] * (1.0 if times is None else float(times)))
 
     def each(self, _: int, times: Sequence[int]) -> None:
-        """A computation for each time; what follows is kept once, and done as often."""
-        self._count(len(times))
+        """A computation for each time, five of which take as much as an operation; what follows is kept once."""
+        self._count((len(times) + 4) / 5)
         self._times.append(self._times[-1] * len(times))
 
     def end(self, _: int) -> None:
