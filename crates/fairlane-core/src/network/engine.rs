@@ -63,6 +63,8 @@ impl Shard {
             self.run_injecting::<I>(if large { INJECTING } else { 0 }, until, &mut arrivals);
         }
         self.run_injecting::<I>(0, until, &mut arrivals);
+        self.scratch.injecting.clear();
+        self.scratch.injected = 0;
         self.scratch.arrivals = arrivals;
         self.scratch.hosts = hosts;
         result

@@ -3,7 +3,7 @@
 //! Hosts and ports have numbers of their own in a shard: 0, 1, 2 ... in order of their ids. With one shard these are
 //! the ids. What leaves a shard is [`Mail`](super::mail::Mail).
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::config::Config;
@@ -50,7 +50,9 @@ pub(super) struct Scratch {
     pub deliveries: Vec<Delivery>,
     pub injections: Vec<Injection>,
     /// NICs' ports to which their hosts have handed messages in the open window.
-    pub injecting: VecDeque<PortIdx>,
+    pub injecting: Vec<PortIdx>,
+    /// How many of them have run.
+    pub injected: usize,
     /// The hosts that run in the open window.
     pub hosts: Vec<HostIdx>,
     /// The ports that run in it, but for those that lead to hosts.

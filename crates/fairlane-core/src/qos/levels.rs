@@ -108,7 +108,7 @@ impl Levels {
     /// # Panics
     /// If there is no such job, rank or class.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn of(
         &self,
         job: JobId,
@@ -117,15 +117,26 @@ impl Levels {
         kind: TrafficKind,
         class: impl FnOnce() -> Option<usize>,
     ) -> (ServiceLevel, TrafficId) {
-        let JobLevels { ranks, exceptions, classes, counted, traffic, resolved, .. } = &self.jobs[job.index()];
-        let level = resolved[kind.index()];
-        if *exceptions == 0 {
-            return (level, *traffic);
+        let levels = &self.jobs[job.index()];
+        let level = levels.resolved[kind.index()];
+        if levels.exceptions == 0 {
+            return (level, levels.traffic);
         }
-        let class = if *classes == 0 { None } else { class() };
+        self.exceptional(levels, [sender, receiver], level, if levels.classes == 0 { None } else { class() })
+    }
+
+    /// As [`Levels::of`], where ranks or classes have levels of their own: `level` is what other messages have.
+    #[inline(never)]
+    fn exceptional(
+        &self,
+        &JobLevels { ref ranks, counted, traffic, .. }: &JobLevels,
+        [sender, receiver]: [Rank; 2],
+        level: ServiceLevel,
+        class: Option<usize>,
+    ) -> (ServiceLevel, TrafficId) {
         let of_class = || self.classes[class?].level;
         let level = ranks[sender.index()].or(ranks[receiver.index()]).or_else(of_class).unwrap_or(level);
-        (level, traffic_of(*traffic, *counted, class))
+        (level, traffic_of(traffic, counted, class))
     }
 
     /// The number of the class of a message of `job`: the first of those that select its communicator and the message itself.

@@ -3,7 +3,6 @@
 use rustc_hash::FxHashMap;
 
 use super::transfer::{Progress, Stage, Transfer};
-use crate::ids::JobId;
 use crate::kernel::NONE;
 use crate::mpi::messaging::Messaging;
 use crate::network::Delivery;
@@ -22,7 +21,10 @@ impl Messaging {
         if last && stage.is_payload() && transfer.parts_left() <= 1 && !self.jobs[job.index()].failed {
             self.latencies.record(traffic, transfer.kind, Picoseconds(at.0 - transfer.sent_at));
         }
-        self.arrived(job, record, stage, at.0, first, last);
+        self.count_arrival(job, last);
+        if !(stage == Stage::Eager && first && last && self.record.is_none() && self.take_eager(record, at.0)) {
+            self.take_part(record, stage, at.0, first, last);
+        }
     }
 
     /// The latencies of all messages whose payload came through the network whole so far, each from the call of its send to the
@@ -51,16 +53,8 @@ impl Messaging {
     /// A transfer's message, which a rank of this host has sent, has come whole through memory.
     pub fn came_through_memory(&mut self, record: u32, stage: Stage, now: u64) {
         let job = self.ranks[self.transfers[record].end(stage) as usize].job;
-        self.arrived(job, record, stage, now, true, true);
-    }
-
-    /// (Part of) a message of a transfer between ranks of `job` has come at `now`.
-    #[inline(always)]
-    fn arrived(&mut self, job: JobId, record: u32, stage: Stage, now: u64, first: bool, last: bool) {
-        self.count_arrival(job, last);
-        if !(stage == Stage::Eager && first && last && self.record.is_none() && self.take_eager(record, now)) {
-            self.take_part(record, stage, now, first, last);
-        }
+        self.count_arrival(job, true);
+        self.take_part(record, stage, now, true, true);
     }
 
     /// A whole eager message has come. Takes it, unless it is a part of a payload, or numbered and not the next of its sender, or

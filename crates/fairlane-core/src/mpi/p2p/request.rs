@@ -100,14 +100,17 @@ impl Requests {
     /// Starts a request that the program calls `name`, or does not see. `None` if the name is in use.
     #[inline(always)]
     pub fn start(&mut self, name: Option<RequestId>, started: Request) -> Option<u32> {
-        let Some(name) = name else { return Some(self.others.start(None, started)) };
+        // Made where it is stored, so that it stays in registers.
+        let Request { complete_at, partner_at, receive, .. } = started;
+        let started = || Request { receive, ..Request::send(partner_at, complete_at) };
+        let Some(name) = name else { return Some(self.others.start(None, started())) };
         match self.small.get_mut(name as usize) {
             Some(request) if request.name_state <= NameState::Null => {
-                *request = started;
+                *request = started();
                 Some(name)
             }
             Some(Request { name_state: NameState::Open, .. }) => None,
-            _ => self.start_unusual(name, started),
+            _ => self.start_unusual(name, started()),
         }
     }
 

@@ -33,15 +33,13 @@ pub(in crate::mpi) struct Opening {
 impl Messaging {
     /// Makes a transfer that matches no receive, and its first message.
     pub fn open(&mut self, opening: Opening) -> u32 {
-        let Opening { from, to, bytes, context, requests, stage, load: (sent, kind), called_at, handed_at } = opening;
-        let (job, sender) = (self.ranks[from as usize].job, self.ranks[from as usize].rank);
-        let envelope = Envelope { context, source: sender.0, tag: 0 };
-        let place = self.place(job, to);
-        let ends = (from, self.naming.translate(place.id));
-        let load = (bytes, kind);
-        let transfer = self.transfers.insert(Transfer::one_sided(ends, to, load, envelope, requests, called_at));
-        let (receiver, to, bytes, at) = (to, place, sent, handed_at);
-        self.transmit(job, Outgoing { from, sender, receiver, to, bytes, kind, transfer, stage, at });
+        let Opening { from, to, bytes, context, requests, stage, load, called_at, handed_at } = opening;
+        let RankState { job, rank, .. } = self.ranks[from as usize];
+        let envelope = Envelope { context, source: rank.0, tag: 0 };
+        let ends = (from, self.naming.translate(self.place(job, to).id));
+        let payload = (bytes, load.1);
+        let transfer = self.transfers.insert(Transfer::one_sided(ends, to, payload, envelope, requests, called_at));
+        self.send_next(transfer, stage, load, handed_at);
         transfer
     }
 

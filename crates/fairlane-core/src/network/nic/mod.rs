@@ -52,7 +52,7 @@ impl Shard {
             for nic in nics {
                 let head = self.in_flight.inboxes.head(window, nic);
                 if head.is_some() {
-                    self.scratch.injecting.push_back(nic);
+                    self.scratch.injecting.push(nic);
                     if prefetch {
                         self.prefetch_injecting(nic, head);
                     }
@@ -72,9 +72,9 @@ impl Shard {
     /// Runs the NICs' ports to which their hosts have handed messages, all but the last `but`.
     #[inline(always)]
     pub(super) fn run_injecting<I: Instance>(&mut self, but: usize, until: Instant, arrivals: &mut Vec<Arrival>) {
-        while self.scratch.injecting.len() > but
-            && let Some(nic) = self.scratch.injecting.pop_front()
-        {
+        while self.scratch.injecting.len() > self.scratch.injected + but {
+            let nic = self.scratch.injecting[self.scratch.injected];
+            self.scratch.injected += 1;
             self.in_flight.calendar.forget(PORTS, nic);
             self.run_port::<I, { kind::NIC }>(nic, until, arrivals);
         }
