@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -16,9 +17,10 @@ from fairlane.sim import runner
 from fairlane.study.shipped.advice import Alternatives, Check, ask
 from fairlane.study.shipped.advice.measure import change, pace, progress
 from fairlane.study.shipped.advice.question import Choice
-from fairlane.study.shipped.advice.results import COVERAGE, lognormal_interval, ranked
+from fairlane.study.shipped.advice.results import COVERAGE, Advice, lognormal_interval, ranked
 from fairlane.study.shipped.advice.study import link_share, weights
 from fairlane.study.tasks.task import Stopwatch
+from fairlane.views.advice import view
 from pictures import assert_drawn
 
 RING = 'workload = { name = "ring", messages_per_iteration = 1, message_size = "16 KiB", compute = "%d us" }'
@@ -84,6 +86,25 @@ def test_whatever_was_simulated_before_an_interruption_is_ranked(scenario: Path)
     whole, part = (study.tables_of(rows[:count])["alternatives"] for count in (len(rows), 2))
     assert whole["neighbours"].null_count() == 0
     assert part["iteration_ms"].null_count() == 2, "neither has co-run with its neighbours yet"
+
+
+def test_an_interrupted_check_compares_nothing(scenario: Path) -> None:
+    question = ask(scenario, None, None, [0], ['duration="0.2 ms"'])
+    study = Alternatives(replace(question, choices=question.choices[:2]), seeds=1, check="0.3 ms")
+    rows = [{**task.condition, "seed": task.seed, **task.compute(Stopwatch())} for task in study.measurements()]
+    meta = {**study.described(), **study.summary(), "seeds": [1]}
+    for count in range(len(rows) + 1):
+        tables: dict[str, Any] = study.tables_of(rows[:count])
+        advice = Advice(**tables, meta={**meta, "partial": count < len(rows)})
+        assert (advice.checked is None) == (count < len(rows))
+        assert ("no alternative" in advice.headline()) == (not advice.alternatives["iteration_ms"].count())
+        remarks = view({"advice": advice}).remarks
+        assert any("Interrupted" in remark for remark in remarks) == (count < len(rows))
+        assert any("Checked" in remark for remark in remarks) == (count == len(rows))
+    unchecked = [row for row in rows if row["run"] != "co-run" or "length" not in row]
+    incomplete: dict[str, Any] = study.tables_of(unchecked)
+    advice = Advice(**incomplete, meta={**meta, "partial": False})
+    assert any("Not checked: in 0.3 ms" in remark for remark in view({"advice": advice}).remarks)
 
 
 def test_progress_compares_the_same_iterations() -> None:

@@ -16,7 +16,6 @@ PICTURES = {"advice": "time per iteration of alternatives, with intervals"}
 MOST_DRAWN = 10
 """Alternatives in the chart: the best ones, and the worst."""
 _MS = 1e-3
-_TOO_FEW = "too few iterations"
 
 
 def view(advices: Mapping[str, Advice], show: int = 5) -> View:
@@ -34,13 +33,11 @@ def view(advices: Mapping[str, Advice], show: int = 5) -> View:
 
 def _parts(advice: Advice, show: int) -> Iterator[Chart | Table]:
     rows = advice.alternatives.to_dicts()
-    said = f"{advice.headline()}; the worst of {len(rows)}: {name_of(rows[-1])}, {_time(rows[-1])}."
+    without = "incomplete" if advice.meta["partial"] else "too few iterations"
+    worst = without if rows[-1]["iteration_ms"] is None else seconds(rows[-1]["iteration_ms"] * _MS)
+    said = f"{advice.headline()}; the worst of {len(rows)}: {name_of(rows[-1])}, {worst}."
     yield from _chart(advice, rows, said)
-    yield _table(rows, show, said)
-
-
-def _time(row: Row) -> str:
-    return _TOO_FEW if row["iteration_ms"] is None else seconds(row["iteration_ms"] * _MS)
+    yield _table(rows, show, said, without)
 
 
 def _facts(advice: Advice) -> Iterator[str]:
@@ -62,9 +59,13 @@ def _remarks(advice: Advice) -> Iterator[str]:
         only = f"One of the neighbours has done {plural(few, 'iteration')} only"
         yield f"{only}: its change is roughly that of bytes; longer simulations are more exact."
     check = advice.checked
+    if advice.meta["partial"]:
+        yield "Interrupted: alternatives are ranked by the simulations that are complete, and are not checked."
+    elif check is None and advice.meta["check"]:
+        yield f"Not checked: in {advice.meta['check']} no alternative completed two iterations."
     if check is None:
         return
-    yield f"Checked by simulations of {check.length} with {check.seeds} other seeds:"
+    yield f"Checked by simulations of {check.length} with {plural(check.seeds, 'other seed')}:"
     rank = f"the advice has rank {check.rank} of {check.table.height}"
     yield f"  {rank}; its regret is {check.regret:.1%} against the best"
     yield f"  ({check.best}), that of a random alternative {check.random_regret:.1%}"
@@ -72,8 +73,8 @@ def _remarks(advice: Advice) -> Iterator[str]:
         yield f"  {check.coverage:.0%} of these run times are in their intervals"
 
 
-def _table(rows: Sequence[Row], show: int, said: str) -> Table:
-    """The best alternatives, and the worst one."""
+def _table(rows: Sequence[Row], show: int, said: str, without: str) -> Table:
+    """The best alternatives, and the worst one; ``without`` stands in place of a time that is not known."""
 
     def time(key: str, without: str | None, row: Row) -> str | None:
         return without if row[key] is None else f"{significant(row[key], 4)} ms"
@@ -85,7 +86,7 @@ def _table(rows: Sequence[Row], show: int, said: str) -> Table:
 
     shown = [*rows[:show], *([rows[-1]] if len(rows) > show else [])]
     figures = [
-        Column("iteration", partial(time, "iteration_ms", _TOO_FEW)),
+        Column("iteration", partial(time, "iteration_ms", without)),
         Column("interval", interval),
         Column("isolated", partial(time, "isolated_ms", None)),
         Column("neighbours", "neighbours", change),

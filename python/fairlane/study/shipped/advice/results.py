@@ -115,8 +115,8 @@ class Advice(ShippedResults):
 
     @cached_property
     def checked(self) -> Check | None:
-        """The check of the advice, if that was asked for."""
-        if not self.check_runs.height:
+        """The check of the advice, if that was asked for, is complete, and an alternative has a time in it."""
+        if self.meta["partial"] or not self.check_alternatives["iteration_ms"].count():
             return None
         length, seeds = self.meta["check"], len(self.meta["seeds"])
         return Check.of(self.alternatives, self.check_alternatives, self.check_runs, length, seeds)
@@ -133,11 +133,10 @@ class Advice(ShippedResults):
 
     @override
     def headline(self) -> str:
-        if not self.alternatives.height:
-            return f"{self.meta['job']}: no alternative was simulated"
+        if not self.alternatives["iteration_ms"].count():
+            return f"{self.meta['job']}: no alternative completed two iterations"
         best = self.alternatives.row(0, named=True)
-        time = f", {seconds(best['iteration_ms'] * 1e-3)} per iteration" if best["iteration_ms"] else ""
-        return f"{self.meta['job']}: {name_of(best)}{time}"
+        return f"{self.meta['job']}: {name_of(best)}, {seconds(best['iteration_ms'] * 1e-3)} per iteration"
 
 
 def name_of(row: Mapping[str, Any]) -> str:
