@@ -140,6 +140,7 @@ class Simulation:
         spec: str,
         programs: list[Program],
         *,
+        fabric: Fabric | None = None,
         threads: int = 1,
         automatic: bool = False,
         shards: int | None = None,

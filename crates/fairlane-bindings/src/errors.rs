@@ -89,7 +89,8 @@ fn raised(
     parts: impl for<'py> FnOnce(Python<'py>) -> PyResult<Bound<'py, PyDict>>,
 ) -> PyErr {
     Python::attach(|py| {
-        let made = || py.import(intern!(py, "fairlane.core.errors"))?.getattr(class)?.call((message,), Some(&parts(py)?));
+        let made =
+            || py.import(intern!(py, "fairlane.core.errors"))?.getattr(class)?.call((message,), Some(&parts(py)?));
         made().map_or_else(|error| error, PyErr::from_value)
     })
 }

@@ -27,7 +27,8 @@ type CoverageRow<'py> = (Bound<'py, PyBytes>, usize, bool, f64, Option<f64>, (us
 /// Hosts, switches and links, and the routes between them.
 #[pyclass(frozen, module = "fairlane._core")]
 pub struct Fabric {
-    graph: Arc<Graph>,
+    /// Hosts, switches and links; simulations on it share them.
+    pub graph: Arc<Graph>,
     routing: Arc<dyn Routing>,
     rails: RailMap,
 }

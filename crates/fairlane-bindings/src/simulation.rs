@@ -16,6 +16,7 @@ use pyo3::types::PyDict;
 use crate::builder::Program;
 use crate::columns::into_dict;
 use crate::errors;
+use crate::fabric::Fabric;
 use crate::plugins::registry;
 
 /// Jobs at work on a fabric.
@@ -26,23 +27,25 @@ pub struct Simulation {
 
 #[pymethods]
 impl Simulation {
-    /// `threads`: how many run it, or, if `automatic`, at most: then one if the fabric is too small to gain. `shards`: into how
+    /// `fabric`: that of `spec`, if it is built already. `threads`: how many run it, or, if `automatic`, at most: then one if the fabric is too small to gain. `shards`: into how
     /// many parts the fabric is divided for them, by default one for each. Nothing that is measured depends on any of it.
     #[new]
-    #[pyo3(signature = (spec, programs, *, threads = 1, automatic = false, shards = None))]
+    #[pyo3(signature = (spec, programs, *, fabric = None, threads = 1, automatic = false, shards = None))]
     fn new(
         py: Python<'_>,
         spec: &str,
         programs: Vec<Py<Program>>,
+        fabric: Option<&Fabric>,
         threads: usize,
         automatic: bool,
         shards: Option<usize>,
     ) -> PyResult<Self> {
         let spec: core::Spec = serde_json::from_str(spec).map_err(|error| errors::shape("scenario", error))?;
         let programs = programs.iter().map(|program| program.get().inner.clone()).collect();
+        let built = fabric.map(|fabric| Arc::clone(&fabric.graph));
         let inner = py.detach(|| {
             let registry = registry();
-            let graph = Arc::new(spec.fabric.build(registry)?);
+            let graph = built.map_or_else(|| spec.fabric.build(registry).map(Arc::new), Ok)?;
             let parallelism = if automatic {
                 core::Parallelism::up_to(threads, graph.hosts())
             } else {

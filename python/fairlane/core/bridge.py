@@ -57,10 +57,15 @@ def fabric_size(spec: Mapping[str, Any]) -> tuple[int, int, int]:
 
 
 def simulation(
-    spec: Mapping[str, Any], programs: Sequence[Program], *, threads: int = 1, automatic: bool = False
+    spec: Mapping[str, Any],
+    programs: Sequence[Program],
+    *,
+    fabric: Fabric | None = None,
+    threads: int = 1,
+    automatic: bool = False,
 ) -> Simulation:
-    """Set up a simulation; ``automatic``: fewer threads where more would not help."""
-    return Simulation(json.dumps(spec), list(programs), threads=threads, automatic=automatic)
+    """Set up a simulation; ``fabric``: that of ``spec``, built; ``automatic``: fewer threads where more do not help."""
+    return Simulation(json.dumps(spec), list(programs), fabric=fabric, threads=threads, automatic=automatic)
 
 
 def open_loop(spec: Mapping[str, Any]) -> Program:

@@ -237,6 +237,12 @@ class Graph:
         """Raises ``BuildError`` if this specification, of this fabric, and these programs cannot be simulated."""
         self._core.check_simulation(json.dumps(spec), list(programs))
 
+    def simulation(
+        self, spec: Mapping[str, Any], programs: Sequence[bridge.Program], *, threads: int, automatic: bool
+    ) -> bridge.Simulation:
+        """A simulation of this specification, of this fabric, on its graph; ``BuildError`` if the parts do not fit."""
+        return bridge.simulation(spec, programs, fabric=self._core, threads=threads, automatic=automatic)
+
     def distances(self, hosts: Sequence[int], rails: Rails = None) -> NDArray[numpy.float64]:
         """Links between the switches of every two ranks at these hosts, or between switchless hosts.
 

@@ -86,7 +86,7 @@ def place(scenario: "ScenarioTables", fabric: Fabric, jobs: Sequence[ResolvedJob
 def fixed_hosts(job: ResolvedJob, fabric: Fabric) -> list[int]:
     """The hosts that the workload names for its last ranks."""
     with under(f"{job.key}.workload.servers"):
-        return host_numbers(job.fixed_hosts, fabric.host_names)
+        return host_numbers(job.fixed_hosts, fabric.host_names) if job.fixed_hosts else []
 
 
 def _key(job: ResolvedJob) -> str:
@@ -101,12 +101,11 @@ def _named(scenario: "ScenarioTables", fabric: Fabric) -> dict[int, list[int]]:
     tables = {id(table): (key, table) for key, table in _tables(scenario)}
     listed: dict[int, list[int]] = {}
     problems: list[Problem] = []
-    names = fabric.host_names
     for number, (key, table) in tables.items():
         for kind in ("hosts", "among"):
             hosts = getattr(table, kind)
             try:
-                numbers = host_numbers(hosts or (), names)
+                numbers = host_numbers(hosts, fabric.host_names) if hosts else []
             except Problems as error:
                 problems += [problem.under(f"{key}.{kind}") for problem in error.problems]
                 continue
@@ -115,6 +114,7 @@ def _named(scenario: "ScenarioTables", fabric: Fabric) -> dict[int, list[int]]:
     if not problems and any(isinstance(host, str) for _, table in tables.values() for host in table.hosts or ()):
         # A host may be listed by its number and by its name.
         lists = {number: listed[number] for number, (_, table) in tables.items() if table.hosts}
+        names = fabric.host_names
         problems = list(listed_twice(scenario, lambda table: [names[at] for at in lists.get(id(table), ())]))
     if problems:
         raise Problems(*problems)

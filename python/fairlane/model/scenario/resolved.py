@@ -243,7 +243,7 @@ class Resolved:
         Raises ``BuildError`` if the parts do not fit together.
         """
         programs = [job.program for job in self.jobs]
-        return bridge.simulation(self.spec, programs, threads=threads, automatic=automatic)
+        return self.fabric.simulation(self.spec, programs, threads=threads, automatic=automatic)
 
 
 def injection_of(resolved: Resolved, job: ResolvedJob) -> Injection:
