@@ -146,7 +146,7 @@ def test_the_table_of_variants_follows_from_the_stored_numbers() -> None:
                 held, of = number[0]["clause_held"], number[0]["clause_replicates"]
                 cells[SETTINGS[variant]] = f"{spread_of(number)}; {held} of {of}"
             claim = f"`{first['claim'].removeprefix('savoie.small.')}`"
-            rows.append({"claim": claim, "measured": first["measured"], "asked": first["band"], **cells})
+            rows.append({"claim": claim, "measured": first["measured"], "asked": f"`{first['band']}`", **cells})
     assert pl.DataFrame(rows).write_csv() == (PAGES / "savoie2020" / "variants.csv").read_text()
 
 
