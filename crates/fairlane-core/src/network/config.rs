@@ -98,7 +98,8 @@ impl Config {
         if partition.shards() == 1 { None } else { Some(partition.of_switch(switch)).filter(|shard| *shard != own) }
     }
 
-    /// The link with the number that is to be taken (modulo 2^32) from those of a switch's links for the numbers of their ports.
+    /// The difference (modulo 2^32) between the number of a link of a switch and that of its port, the same for all of
+    /// its links.
     #[inline(always)]
     pub fn first_link(&self, switch: SwitchId) -> LinkId {
         if self.fabric.partition.shards() == 1 {

@@ -14,7 +14,7 @@ use crate::ids::LinkId;
 use crate::units::Instant;
 
 impl InFlight {
-    /// What is put into the mail of a shard takes effect at `time`.
+    /// The mail to a shard, for something that takes effect there at `time`.
     pub fn mail_to(&mut self, shard: u8, time: Instant) -> &mut Mail {
         self.earliest_mail = self.earliest_mail.min(time);
         &mut self.mail[usize::from(shard)]

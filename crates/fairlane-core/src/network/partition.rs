@@ -28,7 +28,7 @@ pub(super) struct PortPlace {
 }
 
 impl PortPlace {
-    /// Ports of a shard have numbers of so many bits.
+    /// Bits of the number of a port in its shard.
     const BITS: u32 = 27;
 
     /// The name of the port in shard `own`: its number if it is there, or one above all numbers.

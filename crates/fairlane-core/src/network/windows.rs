@@ -84,8 +84,8 @@ impl Network {
     /// Runs all windows that open before `end`, or stops earlier: after the window in which the number of packets that have
     /// started on links since the call reaches `hops`, in which an endpoint ends the run or pauses, or in which a
     /// packet is given up. Returns whether the run is complete: whether the clock is at `end` or later, or an endpoint
-    /// has ended the run. If nothing is left to happen before
-    /// `end`, the clock moves on to the first window that does not open before it. `endpoints`: one for each shard.
+    /// has ended the run. If nothing is left to happen before `end`, the clock moves on to the first window that does
+    /// not open before it. `endpoints`: one for each shard.
     ///
     /// # Errors
     /// The error that an endpoint returned, in the first window in which any did; of several, that of the host with the lowest
