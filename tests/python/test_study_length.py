@@ -16,7 +16,7 @@ from scipy import stats
 from fairlane.core.statistics import over_replicates
 from fairlane.core.statistics.components import Components, runs_needed
 from fairlane.results.study import RunLength
-from fairlane.study.length import CHEAPEST, FEW, SHIFTED, Condition, Effect, choose, lengths, sentence
+from fairlane.study.length import CHEAPEST, FEW, MORE, SHIFTED, Condition, Effect, choose, lengths, sentence
 from fairlane.study.repetition import Repeat
 from fairlane.study.replicates import GROWTH
 
@@ -168,5 +168,5 @@ def test_a_length_that_needs_more_replicates_than_there_may_be_is_avoided() -> N
     assert free.replicates > 130 >= bound.replicates
     assert bound.expected_half_width == 0.002
     few = choose(asked(0.002, at_most=50), DURATION, 50, varying)
-    assert (few.length_ps, few.replicates) == (DURATION, 50)
+    assert (few.length_ps, few.replicates, few.kept_because) == (DURATION, 50, MORE)
     assert few.expected_half_width == pytest.approx(0.002 * sqrt(runs_needed(1e-4 + 0.02 / DURATION, 0.002) / 50))

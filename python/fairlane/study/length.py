@@ -33,6 +33,7 @@ from fairlane.study.repetition import Repeat
 
 SHIFTED = "shorter ones may shift the results by more than is accepted"
 CHEAPEST = "no shorter one takes less processor time"
+MORE = "shorter ones need more replicates than repeat.at_most allows"
 FEW = f"in shorter ones some job may complete fewer than {ENOUGH} iterations"
 """Why replicates last for the whole duration."""
 
@@ -104,7 +105,7 @@ def choose(asked: Repeat, duration: int, shortest: int, conditions: Sequence[Con
     return RunLength(
         duration_ps=duration,
         length_ps=chosen.length,
-        kept_because="" if chosen.length < duration else _reason(len(expected), shifts),
+        kept_because="" if chosen.length < duration else _reason(chosen, [*expected.values()], shifts),
         pilot=asked.at_least * len(conditions),
         accepted=asked.accepted,
         replicates=min(chosen.needed, asked.at_most),
@@ -117,10 +118,12 @@ def choose(asked: Repeat, duration: int, shortest: int, conditions: Sequence[Con
     )
 
 
-def _reason(lengths_tried: int, shifts: Mapping[int, Sequence[Estimate]]) -> str:
+def _reason(kept: _Expected, expected: Sequence[_Expected], shifts: Mapping[int, Sequence[Estimate]]) -> str:
     if shifts:
         return SHIFTED
-    return CHEAPEST if lengths_tried > 1 else FEW
+    if len(expected) == 1:
+        return FEW
+    return MORE if any(other.cost < kept.cost for other in expected) else CHEAPEST
 
 
 def _recorded(effects: Sequence[Effect], duration: int, shifts: Sequence[Estimate] | None) -> Iterator[PilotEffect]:
