@@ -127,7 +127,7 @@ def test_runs_with_few_iterations_are_not_shortened(tmp_path: Path) -> None:
     ("repeat", "head", "job", "words"),
     [
         (WIDE, "", ", stop = 20", ["repeat.length", "job a-0 ends after 20 iterations", 'length = "duration"']),
-        (WIDE, "", ', start = "1 ms"', ["repeat.length", "start of job a-0 says when something happens"]),
+        (WIDE, "", ', start = "1 ms"', ["repeat.length", "start of job a-0 takes effect at a given time"]),
         (WIDE, "", ', stop = "2 ms"', ["repeat.length", "stop of job a-0"]),
         (WIDE, 'parameters.duration = ["2 ms", "3 ms"]', "", ["repeat.length", "differ in their duration"]),
         (WIDE, 'set.until = { precision = "1%", at_most = "3 ms" }', "", ["repeat.length", "until"]),

@@ -81,9 +81,8 @@ def fixed_length(treatments: Mapping[str, Treatment], cells: Sequence[Cell]) -> 
     allowed = 'length = "duration"'
 
     def at_a_time(key: str) -> Problem:
-        return Problem(
-            "repeat.length", f"{key} says when something happens, and shorter runs may lack it", "choose", allowed
-        )
+        message = f"{key} takes effect at a given time, and a shorter run may end before it"
+        return Problem("repeat.length", message, "choose", allowed)
 
     for name, treatment in treatments.items():
         if treatment.baseline:

@@ -65,8 +65,10 @@ def listed_placements(given: Any) -> Any:
 
 def _placements(given: Any) -> Any:
     """A list of tables."""
-    found = listed_placements(given)
-    return [{"name": it} if isinstance(it, str) else _listed(it) for it in found] if isinstance(found, list) else found
+    placements = listed_placements(given)
+    if not isinstance(placements, list):
+        return placements
+    return [{"name": entry} if isinstance(entry, str) else _listed(entry) for entry in placements]
 
 
 def _listed(given: Any) -> Any:

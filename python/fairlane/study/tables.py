@@ -267,6 +267,7 @@ def _periods(cell: Cell, executor: Executor) -> Iterator[Row]:
         if run.treatment in (DEFAULT, ISOLATED) or (answer := executor.answer(run.task)) is None:
             continue
         (default,) = cell.of(DEFAULT, run.baseline)
-        isolated = next((it for it in cell.of(ISOLATED, run.baseline, run.treatment) if it.job is None), default)
+        alone = cell.of(ISOLATED, run.baseline, run.treatment)
+        isolated = next((other for other in alone if other.job is None), default)
         for row in run.kind.periods_of(answer, executor.answer(default.task), executor.answer(isolated.task)):
             yield {"treatment": run.treatment, "name": row.pop("job"), **row}

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fairlane.core.errors import Problem, ScenarioError, nearest
+from fairlane.core.wording import plural
 from fairlane.inputs.csv_rows import read_rows
 from fairlane.inputs.hosts import members
 from fairlane.model.fabric.table import FabricTable
@@ -139,7 +140,7 @@ def _wrong(job: Allocation, hosts: str | None, nodes: NodeMap) -> Iterator[Probl
 
 
 def _unknown(job: Allocation, unknown: Sequence[str], nodes: NodeMap) -> Problem:
-    more = f", nor {len(unknown) - 1} others of job {job.job}" if len(unknown) > 1 else ""
+    more = f", nor {plural(len(unknown) - 1, 'other')} of job {job.job}" if len(unknown) > 1 else ""
     words = f"{nodes.file} has no such node{more}"
     return Problem("nodes", words, unknown[0], nearest=nearest(unknown[0], nodes.hosts))
 

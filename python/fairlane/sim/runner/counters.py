@@ -145,7 +145,7 @@ class _Windows:
         """A row for each window that ends with the last sample up to an instant, ps; none for what was not sampled."""
         ends = [sample for sample in self._samples if sample.at <= instant]
         for length in self._lengths if ends else ():
-            begins = [it for it in self._samples if it.number == ends[-1].number - length // self._step]
+            begins = [sample for sample in self._samples if sample.number == ends[-1].number - length // self._step]
             if begins and ends[-1].counters is not None:
                 span = {"window_ps": length, "from_ps": begins[0].at, "to_ps": ends[-1].at}
                 yield span | _features(begins[0].counters, ends[-1].counters)

@@ -102,7 +102,8 @@ class Experiment:
         self._counters = IterationCounters(scenario, asked) if asked else None
         counts = scenario.tables["observe"]["counters"]
         self._batches = LatencyBatches(self._instants[0], [job.workload for job in scenario.jobs]) if counts else None
-        watchers: list[Watcher] = [it for it in (self._sampler, self._counters, self._batches) if it]
+        optional = (self._sampler, self._counters, self._batches)
+        watchers: list[Watcher] = [watcher for watcher in optional if watcher]
         self.together = Simulated(self._all_jobs, scenario.duration, watchers)
         alone = [job for job in compared if isolated and not self._is_alone]
         self.alone = {job: Simulated(partial(self._some_jobs, [job]), scenario.duration) for job in alone}

@@ -56,7 +56,8 @@ class Code:
                 continue
             seen.add(name)
             paths |= dict.fromkeys([module.file, *module.data])
-            todo += [name.rpartition(".")[0], *(it for it in self._imported(module) if (name, it) not in without)]
+            imported = (other for other in self._imported(module) if (name, other) not in without)
+            todo += [name.rpartition(".")[0], *imported]
         if PACKAGE in seen:
             paths |= dict.fromkeys(files(self.home))
         return sorted(paths)
@@ -64,7 +65,8 @@ class Code:
     def _module(self, name: str) -> "_Module | None":
         if name not in self._modules:
             path = self.home.joinpath(*name.split(".")[1:])
-            file = next((it for it in (path / "__init__.py", path.with_suffix(".py")) if it.is_file()), None)
+            candidates = (path / "__init__.py", path.with_suffix(".py"))
+            file = next((candidate for candidate in candidates if candidate.is_file()), None)
             known = name.partition(".")[0] == PACKAGE and file is not None
             self._modules[name] = _Module(file, name, self.home) if known and file is not None else None
         return self._modules[name]

@@ -94,7 +94,8 @@ class Task:
             answer: Answer = function(scenario, self.arguments, watch)
         except ScenarioError as error:  # its scenario is in no file
             file = str(Path(self.folder) / SCENARIO)
-            raise ScenarioError(replace(it, file=None) if it.file == file else it for it in error.problems) from error
+            problems = (replace(problem, file=None) if problem.file == file else problem for problem in error.problems)
+            raise ScenarioError(problems) from error
         return answer
 
     @property
