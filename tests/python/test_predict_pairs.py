@@ -8,7 +8,6 @@ import pytest
 
 from fairlane.cli.main import execute
 from fairlane.core.errors import ScenarioError
-from fairlane.learn.scheduler.slowdown.bench import Best
 from fairlane.learn.scheduler.slowdown.model import LinkUse
 from fairlane.learn.scheduler.slowdown.pairs import (
     APPLICATIONS,
@@ -19,6 +18,7 @@ from fairlane.learn.scheduler.slowdown.pairs import (
     predict_held_out,
     simulate_pairs,
 )
+from fairlane.study.shipped.slowdowns import Best
 
 pytest.importorskip("sklearn")
 

@@ -14,7 +14,6 @@ from fairlane.learn.models.validation import ErrorMetrics
 from fairlane.learn.scheduler.compare import compare_allocators, pattern_aware_findings
 from fairlane.learn.scheduler.easy import replay
 from fairlane.learn.scheduler.log import LoggedJob, PatternMix, read_log
-from fairlane.learn.scheduler.slowdown.bench import Bench, Best, Resident, draw_snapshot
 from fairlane.learn.scheduler.slowdown.forecast import Forecast, Neighbourhood, verify
 from fairlane.learn.scheduler.slowdown.model import (
     contention_matrix,
@@ -24,11 +23,13 @@ from fairlane.learn.scheduler.slowdown.model import (
     own_features,
     utilisation_of,
 )
+from fairlane.learn.scheduler.slowdown.snapshots import draw_snapshot
 from fairlane.model.fabric.table import FabricTable
 from fairlane.model.fabric.view import Fabric
 from fairlane.model.pattern import judge, observe, program_of
 from fairlane.model.placement import PLACEMENTS
 from fairlane.model.scenario.models import Job
+from fairlane.study.shipped.slowdowns import Bench, Best, Resident, Snapshots
 from fairlane.study.tasks.executor import Executor
 from fairlane.study.tasks.pools import Threads
 from fairlane.study.tasks.store import Store
@@ -119,14 +120,30 @@ def test_snapshots_are_whole_and_repeat(forecast: Forecast) -> None:
 
 
 def test_simulated_slowdowns_are_those_of_shared_links() -> None:
-    bench = Bench(table(), SMALL)
+    bench = Bench(table(), SMALL.workloads)
     best = bench.best(0, 4)
-    apart = bench.measure({0: [Resident(0, best.hosts), Resident(0, tuple((host + 8) % 16 for host in best.hosts))]})[0]
+    mixed = numpy.random.default_rng(1).permutation(16).tolist()
+    snapshots = {
+        "apart": [Resident(0, best.hosts), Resident(0, tuple((host + 8) % 16 for host in best.hosts))],
+        "crossed": [Resident(0, tuple(mixed[:8])), Resident(0, tuple(mixed[8:]))],
+    }
+    slowdowns = Snapshots({name: (bench, {0: jobs}) for name, jobs in snapshots.items()}).slowdowns()
+    apart, crossed = slowdowns["apart"][0], slowdowns["crossed"][0]
     assert apart[0].own == pytest.approx(1.0)
     assert apart[0].neighbours == pytest.approx(1.0, abs=0.02)
-    mixed = numpy.random.default_rng(1).permutation(16).tolist()
-    crossed = bench.measure({0: [Resident(0, tuple(mixed[:8])), Resident(0, tuple(mixed[8:]))]})[0]
     assert all(one.neighbours > 1.02 for one in crossed)
+
+
+def test_jobs_at_their_best_and_isolated_are_simulated_once_for_all_snapshots() -> None:
+    jobs = [Resident(0, (0, 5, 10, 15)), Resident(0, (1, 6, 11, 12)), Resident(0, (2, 3))]
+    with Executor(Threads(1), attempts=1, first_failure_ends=True) as executor:
+        for numbers in ([0], [0], [0, 1, 2]):
+            bench = Bench(table(), SMALL.workloads)
+            slowdowns = Snapshots({"torus": (bench, dict.fromkeys(numbers, jobs))}).slowdowns(executor)["torus"]
+            # Two sizes at their best, three jobs isolated, and a co-run for each number, which has its own instants.
+            assert executor.performed == 2 + len(jobs) + len(numbers)
+            assert list(slowdowns) == numbers
+            assert {tuple(job.own for job in of) for of in slowdowns.values()} == {tuple(o.own for o in slowdowns[0])}
 
 
 def test_a_fit_repeats_and_is_better_than_no_model(tmp_path: Path) -> None:
@@ -134,7 +151,7 @@ def test_a_fit_repeats_and_is_better_than_no_model(tmp_path: Path) -> None:
     done = []
     for _ in range(2):
         with Executor(
-            Threads(2), Store.kept("fit", tmp_path / "kept", {}, ["fairlane.learn.scheduler.slowdown.bench"])
+            Threads(2), Store.kept("fit", tmp_path / "kept", {}, ["fairlane.study.shipped.slowdowns.study"])
         ) as executor:
             assert fit_model(table(), SMALL, snapshots=24, seed=2, executor=executor) == model
         done.append(executor.performed)

@@ -17,8 +17,10 @@ from fairlane.study.tasks.closure import DRAWING, STUDY, Code, code_digest, sour
 from fairlane.study.tasks.task import files_of
 
 HOME = Path(closure.__file__).parents[2]
-MEASURES = [f"fairlane.study.shipped.{name}.study" for name in ("saturation", "gpcnet", "cables", "advice")]
-ENTRIES = [*STUDY, *MEASURES, "fairlane.learn.scheduler.slowdown.bench"]
+MEASURES = [
+    f"fairlane.study.shipped.{name}.study" for name in ("saturation", "gpcnet", "cables", "advice", "slowdowns")
+]
+ENTRIES = [*STUDY, *MEASURES]
 SMITH = HOME / "papers" / "published" / "smith2018" / "method.py"
 UNRELATED = ("cluster", "views", "cli", "lab")
 Digest = Callable[..., str]
@@ -109,11 +111,11 @@ def test_a_paper_whose_method_uses_an_analysis_notices_an_edit_of_it(copied: tup
 
 def test_data_files_that_are_read_belong_to_it(copied: tuple[Path, Digest]) -> None:
     home, digest = copied
-    bench, cures = "fairlane.learn.scheduler.slowdown.bench", home / "papers" / "published" / "cures" / "method.py"
-    before = digest(bench), digest(cures), digest()
+    pairs, cures = "fairlane.learn.scheduler.slowdown.pairs", home / "papers" / "published" / "cures" / "method.py"
+    before = digest(pairs), digest(cures), digest()
     edited(home / "learn" / "scheduler" / "slowdown" / "pairs.toml")
     edited(home / "papers" / "published" / "savoie2020" / "small.toml")  # cures reads the systems of another paper
-    after = digest(bench), digest(cures), digest()
+    after = digest(pairs), digest(cures), digest()
     assert [one == other for one, other in zip(before, after, strict=True)] == [False, False, True]
 
 

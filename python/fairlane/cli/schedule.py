@@ -151,7 +151,7 @@ def fit_slowdown(
     store = (
         None
         if keep is None
-        else Store.kept("fit", keep, {"fabric": fabric, "seed": seed}, ["fairlane.learn.scheduler.slowdown.bench"])
+        else Store.kept("fit", keep, {"fabric": fabric, "seed": seed}, ["fairlane.study.shipped.slowdowns.study"])
     )
     pool = Threads(workers or machine_cores())
     with simulating(pool, store, progress=not quiet, attempts=1, first_failure_ends=True) as executor:

@@ -16,9 +16,9 @@ from itertools import groupby
 
 from fairlane.core.seeds import Purpose, stream
 from fairlane.learn.scheduler.log import LoggedJob, Placed, Schedule
-from fairlane.learn.scheduler.slowdown.bench import Resident
 from fairlane.learn.scheduler.slowdown.forecast import Forecast, Neighbourhood
 from fairlane.model.placement import Communication, FabricView, PlacementPolicy, Request
+from fairlane.study.shipped.slowdowns import Resident
 
 DEPTH = 500
 """Waiting jobs after the head that are considered for backfilling: schedulers limit it for long queues."""

@@ -183,6 +183,11 @@ class PatternMix(Table):
         """A pattern in the form that placement policies take."""
         return Communication(self.pattern[number].kind, self.pattern[number].unit)
 
+    @property
+    def workloads(self) -> list[Workload]:
+        """The workload of each pattern. Raises ``ScenarioError`` if one has none."""
+        return [self.workload(number) for number in range(len(self.pattern))]
+
     def workload(self, number: int) -> Workload:
         """The workload of jobs of a pattern. Raises ``ScenarioError`` if it has none."""
         chosen = self.pattern[number].workload

@@ -1,7 +1,7 @@
 """The common part of shipped studies: options, task, run loop, and results with their folder.
 
-A ``ShippedStudy`` has the scenario of each condition and seed, and a function ``measure``. Its ``ShippedResults`` are
-tables of the answers; their view is in ``fairlane.views``.
+A ``MeasuredStudy`` has the scenario of each condition and seed, and a function ``measure``. A ``ShippedStudy`` is one
+with a folder of results: its ``ShippedResults`` are tables of the answers; their view is in ``fairlane.views``.
 """
 
 import json
@@ -29,7 +29,7 @@ from fairlane.results.base import Results
 from fairlane.results.manifest import Kind, Sealed, read_json
 from fairlane.results.parquet import read_tables
 from fairlane.results.schemas import Schema, types
-from fairlane.study.tasks.executor import simulating
+from fairlane.study.tasks.executor import Executor, simulating
 from fairlane.study.tasks.pools import Threads, affordable
 from fairlane.study.tasks.store import Store
 from fairlane.study.tasks.task import Answer, Stopwatch, digest_of, files_of
@@ -85,7 +85,7 @@ def seeds_of(scenario: Scenario, count: int) -> list[int]:
 class Measurement:
     """The task that measures one condition on one seed."""
 
-    study: "ShippedStudy[Any]"
+    study: "MeasuredStudy"
     condition: Mapping[str, Any]
     seed: int
     cost: float = 1.0
@@ -167,19 +167,8 @@ class ShippedResults(Results):
         return cls(**read_tables(sealed, cls.SCHEMAS), meta=meta, folder=folder)
 
 
-class ShippedStudy(ABC, Generic[_Results]):
-    """A scenario, and the measurements of it."""
-
-    results: type[_Results]
-    noun: ClassVar[str]
-    """Name of the study in messages."""
-    scenario: Scenario
-    seeds: Sequence[int]
-    """Seeds of the replicates."""
-    wanted_workers: int | None = None
-    """Number of simulations at the same time; None for as many as there are cores and memory for."""
-    remarks: Sequence[str] = ()
-    """Differences from the scenario, and probable mistakes, a sentence each."""
+class MeasuredStudy(ABC):
+    """Measurements of conditions on seeds, whose answers are rows."""
 
     @abstractmethod
     def measurements(self) -> Iterator[Measurement]:
@@ -197,6 +186,34 @@ class ShippedStudy(ABC, Generic[_Results]):
         """Measurements that depend on the answers of the others."""
         return ()
 
+    def written(self, condition: Mapping[str, Any], seed: int) -> dict[str, Any]:
+        """The scenario of a measurement as TOML has it."""
+        return self.at(condition, seed).model_dump(mode="json", exclude_defaults=True, exclude_none=True)
+
+    def perform(self, executor: Executor, tasks: list[Measurement] | None = None) -> list[Row]:
+        """Make all measurements, which are added to ``tasks`` before they begin; a row for each."""
+        tasks = [] if tasks is None else tasks
+        tasks += self.measurements()
+        executor.run(tasks)
+        tasks += (further := list(self.further(_rows(executor, tasks))))
+        executor.run(further)
+        return _rows(executor, tasks)
+
+
+class ShippedStudy(MeasuredStudy, Generic[_Results]):
+    """A scenario and its measurements, with a folder of results."""
+
+    results: type[_Results]
+    noun: ClassVar[str]
+    """Name of the study in messages."""
+    scenario: Scenario
+    seeds: Sequence[int]
+    """Seeds of the replicates."""
+    wanted_workers: int | None = None
+    """Number of simulations at the same time; None for as many as there are cores and memory for."""
+    remarks: Sequence[str] = ()
+    """Differences from the scenario, and probable mistakes, a sentence each."""
+
     def tables_of(self, rows: Sequence[Row]) -> dict[str, pl.DataFrame]:
         """The tables of the answers."""
         return self.results.tables_of(rows)
@@ -208,10 +225,6 @@ class ShippedStudy(ABC, Generic[_Results]):
     def summary(self) -> dict[str, Any]:
         """Further provenance."""
         return {}
-
-    def written(self, condition: Mapping[str, Any], seed: int) -> dict[str, Any]:
-        """The scenario of a measurement as TOML has it."""
-        return self.at(condition, seed).model_dump(mode="json", exclude_defaults=True, exclude_none=True)
 
     def check(self) -> None:
         """Raises ``ScenarioError`` or ``BuildError`` if the first simulation cannot be built."""
@@ -254,21 +267,14 @@ class ShippedStudy(ABC, Generic[_Results]):
         Each answer is stored at once. After Ctrl-C the results are those of what is complete, and ``partial`` is set.
         Raises the error of the first measurement that fails.
         """
-        tasks, pool = list(self.measurements()), Threads(self.workers)
-
-        def rows() -> list[Row]:
-            answers = ((task, executor.answer(task)) for task in tasks)
-            return [{**task.condition, "seed": task.seed, **answer} for task, answer in answers if answer is not None]
-
+        tasks, pool = list[Measurement](), Threads(self.workers)
         with (
             nullcontext() if store is None else store.undone_without_answers(),
             simulating(pool, store, progress=progress, attempts=1, first_failure_ends=True) as executor,
             suppress(KeyboardInterrupt),
         ):
-            executor.run(tasks)
-            tasks += (further := list(self.further(rows())))
-            executor.run(further)
-        answers = rows()
+            self.perform(executor, tasks)
+        answers = _rows(executor, tasks)
         meta = {
             "version": version("fairlane"),
             **self.described(),
@@ -280,6 +286,12 @@ class ShippedStudy(ABC, Generic[_Results]):
         tables: dict[str, Any] = self.tables_of(answers)
         results = self.results(**tables, meta=meta)
         return results if store is None else results.save(store)
+
+
+def _rows(executor: Executor, tasks: Iterable[Measurement]) -> list[Row]:
+    """The answers of measurements that are complete."""
+    answers = ((task, executor.answer(task)) for task in tasks)
+    return [{**task.condition, "seed": task.seed, **answer} for task, answer in answers if answer is not None]
 
 
 def _is_whole(meta: Path) -> bool:

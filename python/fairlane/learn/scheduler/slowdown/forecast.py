@@ -15,7 +15,6 @@ from fairlane.core.seeds import Purpose, stream
 from fairlane.learn.models import Floats
 from fairlane.learn.models.validation import ErrorMetrics
 from fairlane.learn.scheduler.log import Placed, Schedule
-from fairlane.learn.scheduler.slowdown.bench import Bench, Resident
 from fairlane.learn.scheduler.slowdown.model import (
     LinkUse,
     SlowdownModel,
@@ -25,6 +24,7 @@ from fairlane.learn.scheduler.slowdown.model import (
 )
 from fairlane.model.fabric.view import Fabric
 from fairlane.model.placement import Communication
+from fairlane.study.shipped.slowdowns import Bench, Resident, Snapshots
 
 _DRAWS = 1000
 """Maximum number of instants drawn for every snapshot: at most of them the machine may be nearly empty."""
@@ -43,8 +43,8 @@ class Forecast:
 
     @cached_property
     def bench(self) -> Bench:
-        """Simulates jobs at their best, and whole snapshots for verification."""
-        return Bench(self.model.table, self.model.mix, self.model.seed)
+        """The fabric, and jobs at their best."""
+        return Bench(self.model.table, self.model.mix.workloads, self.model.seed)
 
     @property
     def fabric(self) -> Fabric:
@@ -162,7 +162,8 @@ def verify(schedule: Schedule, forecast: Forecast, snapshots: int, seed: int = 1
         number: [Resident(forecast.pattern(placed_job.job.number), placed_job.hosts) for placed_job in placed]
         for number, (_, placed) in sampled
     }
-    measured = forecast.bench.measure(there)
+    topology = forecast.model.fabric["topology"]
+    measured = Snapshots({topology: (forecast.bench, there)}).slowdowns()[topology]
     for number, (at, placed) in sampled:
         residents = there[number]
         slowdowns = forecast.slowdowns(residents)

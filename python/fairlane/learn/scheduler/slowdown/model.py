@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy
 from pydantic import Field, model_validator
@@ -16,12 +16,11 @@ from fairlane.inputs.problems import Problems
 from fairlane.learn.models import FittedModel, Floats, Part
 from fairlane.learn.models.validation import Bools, ErrorMetrics, cross_validate
 from fairlane.learn.scheduler.log import PatternMix
-from fairlane.learn.scheduler.slowdown.bench import Bench, Best, Resident, Slowdown, draw_snapshot
+from fairlane.learn.scheduler.slowdown.snapshots import draw_snapshot
 from fairlane.model.fabric.table import FabricTable
 from fairlane.model.fabric.view import Fabric
-
-if TYPE_CHECKING:
-    from fairlane.study.tasks.executor import Executor
+from fairlane.study.shipped.slowdowns import Bench, Best, Resident, Slowdown, Snapshots
+from fairlane.study.tasks.executor import Executor
 
 _SHIPPED = files("fairlane.learn.scheduler.slowdown") / "models"
 
@@ -161,7 +160,7 @@ class SlowdownModel(FittedModel):
         return self
 
     @property
-    def table(self) -> "FabricTable":
+    def table(self) -> FabricTable:
         """The fabric's table; raises ``ScenarioError``."""
         return FabricTable.read(dict(self.fabric))
 
@@ -193,18 +192,17 @@ class _Row:
 
 
 def fit_model(
-    fabric: "FabricTable", mix: PatternMix, *, snapshots: int = 200, seed: int = 1, executor: "Executor | None" = None
+    fabric: FabricTable, mix: PatternMix, *, snapshots: int = 200, seed: int = 1, executor: Executor | None = None
 ) -> SlowdownModel:
     """Simulates so many snapshots and fits a model to them.
 
     ``executor`` performs the simulations; without one they are kept in memory only. Raises ``ScenarioError`` if the mix
     lacks workloads, or a pattern was met too seldom, and ``RunError`` if a simulation fails.
     """
-    for number in range(len(mix.pattern)):
-        mix.workload(number)
-    bench = Bench(fabric, mix, seed, executor)
+    bench = Bench(fabric, mix.workloads, seed)
     drawn = {number: draw_snapshot(bench.fabric, mix, seed, number) for number in range(snapshots)}
-    measured = bench.measure(drawn)
+    topology = fabric.spec["topology"]
+    measured = Snapshots({topology: (bench, drawn)}).slowdowns(executor)[topology]
     rows = [row for number, jobs in drawn.items() for row in _rows(bench, jobs, number, measured[number])]
     return SlowdownModel(
         format=SlowdownModel.FORMAT,

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy
 import polars as pl
@@ -28,7 +28,6 @@ from fairlane.inputs.files import parse_toml
 from fairlane.learn.models import Floats, one_thread, read_table
 from fairlane.learn.models.validation import ErrorMetrics, cross_validate
 from fairlane.learn.scheduler.log import PatternMix
-from fairlane.learn.scheduler.slowdown.bench import Bench, Best, Resident, Slowdown, allocated, allocators
 from fairlane.learn.scheduler.slowdown.model import (
     NEIGHBOURS,
     OWN,
@@ -37,10 +36,11 @@ from fairlane.learn.scheduler.slowdown.model import (
     own_features,
     utilisation_of,
 )
+from fairlane.learn.scheduler.slowdown.snapshots import allocated, allocators
 from fairlane.model.fabric.table import FabricTable
-
-if TYPE_CHECKING:
-    from fairlane.study.tasks.executor import Executor
+from fairlane.model.fabric.view import Fabric
+from fairlane.study.shipped.slowdowns import Bench, Best, Machine, Resident, Slowdown, Snapshots
+from fairlane.study.tasks.executor import Executor
 
 _DATA = parse_toml((files("fairlane.learn.scheduler.slowdown") / "pairs.toml").read_text("utf-8"))
 FABRICS: Mapping[str, Mapping[str, Any]] = _DATA["fabrics"]
@@ -84,7 +84,7 @@ def simulate_pairs(
     applications: Mapping[str, Mapping[str, Any]] = APPLICATIONS,
     sizes: Sequence[int] = SIZES,
     seed: int = 1,
-    executor: "Executor | None" = None,
+    executor: Executor | None = None,
 ) -> pl.DataFrame:
     """Simulates so many pairs on each fabric; a row for each of their jobs.
 
@@ -92,14 +92,16 @@ def simulate_pairs(
     and ``slowdown``: the job's iteration time co-running, over that isolated on the same hosts. ``executor``
     performs the simulations.
     """
-    mix, names = _mix(applications), list(applications)
-    rows: list[dict[str, Any]] = []
+    mix, names, machines = _mix(applications), list(applications), dict[str, Machine]()
     for number, (name, table) in enumerate(fabrics.items()):
-        bench = Bench(FabricTable.read(dict(table)), mix, seed, executor)
-        drawn = {pair: _drawn(bench, sizes, stream(seed, Purpose.SNAPSHOT, pair, 3, number)) for pair in range(count)}
-        measured = bench.measure(drawn)
+        bench = Bench(FabricTable.read(dict(table)), mix.workloads, seed)
+        streams = {pair: stream(seed, Purpose.SNAPSHOT, pair, 3, number) for pair in range(count)}
+        machines[name] = bench, {pair: _drawn(bench.fabric, mix, sizes, rng) for pair, rng in streams.items()}
+    measured = Snapshots(machines).slowdowns(executor)
+    rows: list[dict[str, Any]] = []
+    for name, (bench, drawn) in machines.items():
         for pair, jobs in drawn.items():
-            for row in _rows(bench, jobs, measured[pair]):
+            for row in _rows(bench, jobs, measured[name][pair]):
                 at, other = row.pop("application"), row.pop("other")
                 rows.append({"fabric": name, "pair": pair, "application": names[at], "other": names[other]} | row)
     return pl.DataFrame(rows)
@@ -143,14 +145,14 @@ def _mix(applications: Mapping[str, Mapping[str, Any]]) -> PatternMix:
     return PatternMix.model_validate({"pattern": patterns})
 
 
-def _drawn(bench: Bench, sizes: Sequence[int], rng: numpy.random.Generator) -> list[Resident]:
+def _drawn(fabric: Fabric, mix: PatternMix, sizes: Sequence[int], rng: numpy.random.Generator) -> list[Resident]:
     """Two jobs that both found hosts under some allocator."""
-    choices = allocators(bench.fabric)
+    choices = allocators(fabric)
     for _ in range(100):
         policy, jobs = choices[int(rng.integers(len(choices)))], list[Resident]()
         for _ in range(2):
-            job = Resident(int(rng.integers(len(bench.mix.pattern))), tuple(range(int(rng.choice(sizes)))))
-            hosts = allocated(policy, bench.fabric, bench.mix, jobs, job, rng)
+            job = Resident(int(rng.integers(len(mix.pattern))), tuple(range(int(rng.choice(sizes)))))
+            hosts = allocated(policy, fabric, mix, jobs, job, rng)
             if hosts is not None:
                 jobs.append(Resident(job.pattern, hosts))
         if len(jobs) == 2:
