@@ -318,6 +318,7 @@ def emptied(results: Results, folder: Path) -> Results:
         return replace(results, frames={name: table.clear() for name, table in results.frames.items()}, folder=folder)
     tables: dict[str, Any] = {name: table.clear() for name, table in results.tables().items()}
     if isinstance(results, ReproductionResults):
+        tables = {name: tables[name] for name in ("verdicts", "cells")}  # the others are made from these
         tables |= {"meta": results.meta.model_copy(update={"claims": []}), "figures": (), "robustness": None}
     return replace(results, folder=folder, **tables)  # type: ignore[type-var]
 
