@@ -1,6 +1,6 @@
 """Run length against number of replicates: chosen by a pilot, so that a precision costs the least processor time.
 
-The pilot are the first replicates of every condition, of the scenario's duration. A simulation that ends earlier is the
+The pilot is the first replicates of every condition, of the scenario's duration. A simulation that ends earlier is the
 beginning of a longer one, so each replicate of the pilot also says what every shorter length would have measured on the
 same placement. Of each effect, the mean over jobs,
 
@@ -10,10 +10,11 @@ same placement. Of each effect, the mean over jobs,
 - the *shift*, the mean over the pilot of the difference between a length and the whole duration, has an interval.
 
 Lengths differ by a factor of root two, down to that in which every job of the pilot completes 20 iterations: of fewer
-no warm-up is found. The cheapest is chosen whose shifts are all known to be at most as large as is accepted. That is a
-test of equivalence for each (D. J. Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987), and all have to pass, so their
-number needs no correction. To go on with the whole duration, which has the replicates of the pilot already, is chosen
-if nothing is cheaper. Where the largest number of replicates is too few, the length that needs fewest is the cheapest.
+no warm-up is found. The cheapest is chosen for which the interval of every shift lies within the accepted one. That is
+a test of equivalence for each (D. J. Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987), and all have to pass, so their
+number needs no correction. Lengths below a rejected one are taken to be shifted more, and not tested. If none is
+cheaper, the whole duration is kept, and the pilot's replicates count. Where the largest number of replicates is too
+few, the length that needs fewest is the cheapest.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -88,7 +89,7 @@ def lengths(duration: int, shortest: int) -> Iterator[int]:
 
 
 def choose(asked: Repeat, duration: int, shortest: int, conditions: Sequence[Condition]) -> RunLength:
-    """Return the length with which the precision costs least, by a pilot of ``duration`` ps."""
+    """Choose the length with which the precision costs least, by a pilot of ``duration`` ps; with its reasons."""
     effects = [effect for condition in conditions for effect in condition.effects]
     expected = {length: _expected(asked, length, duration, conditions) for length in lengths(duration, shortest)}
     order = sorted(expected.values(), key=lambda one: (max(0, one.needed - asked.at_most), one.cost, -one.length))
@@ -97,7 +98,7 @@ def choose(asked: Repeat, duration: int, shortest: int, conditions: Sequence[Con
     for candidate in order:
         if candidate.length == duration:
             break
-        if candidate.length > max(shifts, default=0):  # what is shorter than a rejected one is shifted more
+        if candidate.length > max(shifts, default=0):  # assumed: shorter ones are shifted more
             shifts[candidate.length] = [_shift(effect, candidate.length, duration) for effect in effects]
             if all(_within(shift, asked.accepted) for shift in shifts[candidate.length]):
                 chosen = candidate

@@ -27,7 +27,7 @@ CALIBRATION = 45
 """Iterations of an isolated job that the calibration of its compute time costs, as measured with
 `examples/quickstart.toml`."""
 MOST_SEGMENTS = 10
-"""Into as many parts a run of the pilot is divided, or fewer so that each has ``BATCH`` iterations of every job."""
+"""Maximum number of parts of a run; fewer where one would have fewer than ``BATCH`` recorded iterations of a job."""
 ENDED = "jobs end by themselves"
 UNKNOWN = "the pilot has replicates without a result"
 """Why replicates last for the whole duration, whatever the pilot would say."""
@@ -137,7 +137,7 @@ class _Pilot:
     def shortest(self) -> int:
         """Return the time in which every job completes 20 iterations in every run, ps.
 
-        Raises ``_NoLengthError`` if a job ended, or one did not complete 20.
+        Raises ``_NoLengthError`` if a replicate has no result, a job ended, or one has fewer than 20 recorded times.
         """
         every = [run for replicates in self.pairs.values() for pairs in replicates for pair in pairs for run in pair]
         if not every or not all(pairs for replicates in self.pairs.values() for pairs in replicates):
@@ -149,7 +149,7 @@ class _Pilot:
         return max(run.start + run.times[ceil(ENOUGH / run.stride) - 1] for run in every)
 
     def condition(self, duration: int) -> Condition:
-        """Return its costs and effects. Raises ``_NoLengthError`` if two runs cannot be compared."""
+        """Return its costs and effects. Raises ``_NoLengthError`` if no jobs of a replicate can be compared."""
         costs = [self._cost(cell, duration) for cell in self.cells]
         fixed, rate = (sum(parts) / len(parts) for parts in zip(*costs, strict=True))
         return Condition(fixed, rate, [self._effect(name, of, duration) for name, of in self.pairs.items()])
@@ -164,7 +164,7 @@ class _Pilot:
                 [_mean([(run.cut(length), of.cut(length)) for run, of in pairs]) for pairs in replicates]
             )
 
-        values(duration)
+        values(duration)  # raises if no jobs of a replicate can be compared
         return Effect(self.condition_name, treatment, Components.of(parts, duration / count), values)
 
     def _cost(self, cell: Cell, duration: int) -> tuple[float, float]:

@@ -135,8 +135,8 @@ def save(fitted: Fit, campaign: CampaignFile) -> Path:
     """Writes ``fitted.toml``. Raises ``ScenarioError``."""
     path = campaign.folder / FITTED
     rows = [
-        f"{cell}: measured {measured:.4g} s, simulated {simulated:.4g} s"
-        for cell, measured, simulated in fitted.medians
+        f"{cell}: measured {measured:.4g} s, simulated {median:.4g} s"
+        for cell, measured, median in fitted.medians
     ]
     save_sealed({"error": fitted.error, "tried": fitted.tried, "values": dict(fitted.values), "cells": rows}, path)
     return path

@@ -45,7 +45,7 @@ class Options(Table):
     """Options of a shipped study, which has a command of its own."""
 
     replicates: int = Field(default=3, ge=1)
-    """Number of seeds; they follow that of the scenario."""
+    """Number of seeds: that of the scenario and those after it."""
 
 
 def from_options(model: type[_Model], options: Mapping[str, Any], default: str = "") -> _Model:

@@ -29,7 +29,7 @@ MS = 1e-9
 class Alternatives(ShippedStudy[Advice]):
     """All alternatives of a question with ``seeds`` seeds; and again with as many others, for a check.
 
-    ``check`` is the length of the simulations of the check. Raises ``ScenarioError`` if it is none.
+    ``check`` is the length of the simulations of the check. Raises ``ScenarioError`` if it is no duration.
     """
 
     results, noun, by_model = Advice, "advice", False
@@ -57,7 +57,10 @@ class Alternatives(ShippedStudy[Advice]):
     def simulations(
         self, choices: Sequence[Choice], seeds: Sequence[int], length: str | None = None
     ) -> Iterator[Measurement]:
-        """Simulations of alternatives: isolated, all service levels are the same; without it so are its adapters."""
+        """Yield the simulations of alternatives, each once.
+
+        The service level makes no difference to the isolated run; nor do the adapters to that without the application.
+        """
         once: dict[str, Measurement] = {}
         head = {} if length is None else {"length": length}
         for choice in choices:
@@ -111,19 +114,19 @@ class Alternatives(ShippedStudy[Advice]):
     def runs_of(self, rows: Sequence[Row]) -> pl.DataFrame:
         """The table ``runs`` of answers. Raises ``RunError`` if none has two iterations of the application."""
         without = {(row["placement"], row["seed"]): row for row in rows if row["run"] == "without"}
-        own = [row for row in rows if row["run"] != "without"]
-        marks = self._marks(own)
+        of_application = [row for row in rows if row["run"] != "without"]
+        marks = self._marks(of_application)
         runs = []
-        for row in own:
-            beside = without.get((row["placement"], row["seed"])) if row["run"] == "co-run" else None
-            if row["run"] == "co-run" and beside is None:  # interrupted
+        for row in of_application:
+            neighbours = without.get((row["placement"], row["seed"])) if row["run"] == "co-run" else None
+            if row["run"] == "co-run" and neighbours is None:  # interrupted
                 continue
-            utilisation = None if beside is None else beside["mean_switch_utilisation"]
+            utilisation = None if neighbours is None else neighbours["mean_switch_utilisation"]
             runs.append(
                 {
                     **condition(self.question, self._point(row, row["seed"]), utilisation),
                     **self._measured(row, marks),
-                    **(self.of_neighbours(row, beside) if beside else {}),
+                    **(self.of_neighbours(row, neighbours) if neighbours else {}),
                 }
             )
         if runs and all(row["run_time_ms"] is None for row in runs):
@@ -132,8 +135,8 @@ class Alternatives(ShippedStudy[Advice]):
         return Advice.table("runs", runs)
 
     def _application(self, row: Row) -> Row:
-        own: Row = next(job for job in row["jobs"] if job["job"] == self.question.name)
-        return own
+        job: Row = next(job for job in row["jobs"] if job["job"] == self.question.name)
+        return job
 
     def _marks(self, rows: Sequence[Row]) -> int | None:
         """Return the number of marks that all simulations of a trace with two or more have; None for a workload."""
@@ -144,21 +147,21 @@ class Alternatives(ShippedStudy[Advice]):
 
     def _measured(self, row: Row, marks: int | None) -> Row:
         """The application's features for one of its iterations; None where it has not done two."""
-        own = self._application(row)
-        time = pace(own, marks)
-        always = {"iterations": len(own["last"]), "digest": row["digest"]}
+        job = self._application(row)
+        time = pace(job, marks)
+        always = {"iterations": len(job["last"]), "digest": row["digest"]}
         if time is None:
             return {**dict.fromkeys(MEASURED), **always}
-        part = time / own["span"]
+        part = time / job["span"]
         return {
             "run_time_ms": time * MS,
-            "computing_ms": own["computing"] * part * MS,
-            "network_ms": own["network"] * part * MS,
-            "late_partner_ms": own["late_partner"] * part * MS,
-            "self_queueing_ms": own["own"] * part * MS,
-            "messages": own["messages"] * part,
-            "kilobytes": own["bytes"] * part * 1e-3,
-            "collective_share": own["collective_share"],
+            "computing_ms": job["computing"] * part * MS,
+            "network_ms": job["network"] * part * MS,
+            "late_partner_ms": job["late_partner"] * part * MS,
+            "self_queueing_ms": job["own"] * part * MS,
+            "messages": job["messages"] * part,
+            "kilobytes": job["bytes"] * part * 1e-3,
+            "collective_share": job["collective_share"],
             "host_utilisation": row["host_utilisation"],
             "switch_utilisation": row["switch_utilisation"],
             **always,
@@ -167,7 +170,7 @@ class Alternatives(ShippedStudy[Advice]):
     def of_neighbours(self, co_run: Row, without: Row) -> Row:
         """The mean change of the neighbours' rates by the application, and the fewest of their iterations."""
         pairs = [(job, other) for job in co_run["jobs"] for other in without["jobs"] if job["job"] == other["job"]]
-        changes = [found for job, other in pairs if (found := change(job, other)) is not None]
+        changes = [by for job, other in pairs if (by := change(job, other)) is not None]
         return {
             "neighbours": sum(changes) / len(changes) if changes else None,
             "neighbour_iterations": min(len(job["mean"]) for pair in pairs for job in pair),
@@ -180,10 +183,10 @@ def condition(question: Question, point: Point, utilisation: float | None) -> di
     ``utilisation`` is the neighbours' mean utilisation of links; None for the application isolated.
     """
     job = point.decided.jobs[question.number]
-    own = _adapters(job, question.rails)
+    adapters = _adapters(job, question.rails)
     co_run = utilisation is not None
-    others = [one for at, one in enumerate(point.decided.jobs) if at != question.number] if co_run else []
-    theirs = {rail for one in others for rail in _adapters(one, question.rails)}
+    others = [other for at, other in enumerate(point.decided.jobs) if at != question.number] if co_run else []
+    theirs = {rail for other in others for rail in _adapters(other, question.rails)}
     return {
         "case": question.scenario.name,
         "application": job.workload,
@@ -191,11 +194,11 @@ def condition(question: Question, point: Point, utilisation: float | None) -> di
         "placement": point.choice.placement,
         "seed": point.seed,
         "cap_w": UNCAPPED_W if job.power is None or job.power.cap is None else job.power.cap,
-        "adapters": len(own) / question.rails,
+        "adapters": len(adapters) / question.rails,
         "co_scheduled": question.scenario.name if co_run else None,
         "service_level": point.choice.service_level if co_run else None,
         "link_share": link_share(point.decided, question.number) if co_run else None,
-        "adapters_shared": len(own & theirs) / len(own),
+        "adapters_shared": len(adapters & theirs) / len(adapters),
         "interference_utilisation": utilisation or 0.0,
     }
 
@@ -212,9 +215,9 @@ def weights(resolved: Resolved) -> list[float] | None:
     """The weights of the lanes; None for an arbiter that has no weights."""
     lanes = max(resolved.tables["qos"]["sl2vl"]) + 1
     arbiter = resolved.tables["qos"].get("arbiter") or {}
-    given = arbiter.get("params", {}).get("weights")
-    if given is not None:
-        return [float(one) for one in given]
+    listed = arbiter.get("params", {}).get("weights")
+    if listed is not None:
+        return [float(weight) for weight in listed]
     return [1.0] if lanes == 1 else None
 
 
@@ -225,7 +228,7 @@ def link_share(resolved: Resolved, number: int) -> float:
     """
     levels = resolved.tables["qos"]["sl2vl"]
     lanes = [levels[job.service_level or 0] for job in resolved.jobs]
-    heavy = weights(resolved) or [1.0] * (max(levels) + 1)
-    whole = sum(heavy[lane] for lane in set(lanes))
-    own: int = lanes[number]
-    return float(heavy[own] / whole / lanes.count(own))
+    by_lane = weights(resolved) or [1.0] * (max(levels) + 1)
+    whole = sum(by_lane[lane] for lane in set(lanes))
+    lane: int = lanes[number]
+    return float(by_lane[lane] / whole / lanes.count(lane))

@@ -31,7 +31,7 @@ ITERATIONS = 8
 """Iterations over which the slowest job's time is measured, the first one left out."""
 _BUDGET = 1_000_000
 _PATIENCE = 400
-"""Windows without an iteration after which a simulation is given up; a window is at least the longest best one."""
+"""Windows without an iteration after which a simulation is given up; one is twice the longest compute time."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Snapshots of machines: all jobs of a snapshot co-running, each of them isolated on its hosts, and at its best.
 
-Jobs begin at random instants, so that they are not in phase; numbers of snapshots seed these instants.
+Jobs that co-run begin at random instants, so that they are not in phase; the bench's seed and the snapshot's number
+seed these instants.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
