@@ -134,10 +134,7 @@ def fit(
 def save(fitted: Fit, campaign: CampaignFile) -> Path:
     """Writes ``fitted.toml``. Raises ``ScenarioError``."""
     path = campaign.folder / FITTED
-    rows = [
-        f"{cell}: measured {measured:.4g} s, simulated {median:.4g} s"
-        for cell, measured, median in fitted.medians
-    ]
+    rows = [f"{cell}: measured {measured:.4g} s, simulated {median:.4g} s" for cell, measured, median in fitted.medians]
     save_sealed({"error": fitted.error, "tried": fitted.tried, "values": dict(fitted.values), "cells": rows}, path)
     return path
 
