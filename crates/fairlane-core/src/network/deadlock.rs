@@ -78,7 +78,7 @@ impl Network {
     /// The packets in a lane's queue at a switch's port.
     fn queued(&self, link: LinkId, lane: LaneIdx) -> impl Iterator<Item = &Packet> {
         let (shard, port) = self.port(link);
-        let first = shard.lanes[port.index() * shard.config.fabric.lanes + lane.index()].head.packet();
+        let first = shard.lanes[port.index() * shard.config.fabric.lanes + lane.index()].head;
         shard.in_flight.packets.list(first, |packet| packet.next)
     }
 }

@@ -11,7 +11,7 @@ use std::marker::PhantomData;
 use super::endpoint::Endpoint;
 use super::features::Instance;
 use super::in_flight::{HOSTS, PORTS};
-use super::index::{PacketIdx, PortIdx, Queued};
+use super::index::{PacketIdx, PortIdx};
 use super::port::{ActivePort, Arrival, kind};
 use super::prefetch::{INJECTING, LARGE, Prefetch};
 use super::shard::Shard;
@@ -31,7 +31,7 @@ impl Shard {
         endpoint: &mut E,
     ) -> Result<(), Failed> {
         self.in_flight.calendar.open(window);
-        self.in_flight.take_due(&self.config);
+        self.in_flight.take_due();
         let until = self.in_flight.calendar.opening(window + 1);
         let result = self.run_hosts::<I, E>(until, endpoint);
         if self.config.fabric.by_switch {
@@ -116,7 +116,7 @@ impl Shard {
     /// A packet that has been routed joins its port, which first decides what comes before; nothing else arrives there before `next`.
     #[inline(always)]
     pub(super) fn join<I: Instance, const KIND: u8>(&mut self, port: PortIdx, packet: PacketIdx, next: Instant) {
-        let mut first = packet.into();
+        let mut first = packet;
         if !self.active_port::<I, KIND>(port).pass(&mut first, next) {
             self.join_queue::<I, KIND>(port, first, next);
         }
@@ -124,7 +124,7 @@ impl Shard {
 
     /// The general case of [`Shard::join`]. The port runs once more at the end of the window.
     #[inline(never)]
-    fn join_queue<I: Instance, const KIND: u8>(&mut self, port: PortIdx, first: Queued, next: Instant) {
+    fn join_queue<I: Instance, const KIND: u8>(&mut self, port: PortIdx, first: PacketIdx, next: Instant) {
         let mut arrivals = std::mem::take(&mut self.scratch.arrivals);
         let mut active = self.active_port::<I, KIND>(port);
         active.sort(first, &mut arrivals);
@@ -141,7 +141,7 @@ impl Shard {
     fn run_queues<I: Instance, const KIND: u8>(
         &mut self,
         port: PortIdx,
-        first: Queued,
+        first: PacketIdx,
         until: Instant,
         arrivals: &mut Vec<Arrival>,
     ) {

@@ -78,6 +78,13 @@ impl Features {
         classes: false,
     };
 
+    /// Whether NICs keep more of packets than what is in them: see
+    /// [`AtSource`](super::nic::segment::AtSource).
+    #[inline(always)]
+    pub const fn at_source(self) -> bool {
+        self.paces || self.controls || self.loses || self.pairs
+    }
+
     /// Whether there are none.
     pub fn is_plain(self) -> bool {
         self == Self::NONE

@@ -1,16 +1,17 @@
-//! Packets, messages and credits in flight between devices, and the calendar of who runs when.
+//! Packets and credits in flight between devices, messages of which they are parts, and the calendar of who runs when.
 
 use rustc_hash::FxHashMap;
 
 use super::config::Config;
 use super::credits::CreditReturns;
 use super::features::Instance;
-use super::index::{HostIdx, LaneIdx, MessageIdx, NoticeIdx, PacketIdx, PortIdx, Queued};
+use super::index::{HostIdx, LaneIdx, MessageIdx, PacketIdx, PortIdx};
 use super::mail::Mail;
 use super::nic::flows::{Flows, Tag};
 use super::nic::queue_pairs::QueuePairs;
+use super::nic::segment::AtSource;
 use super::occupancy::Occupancy;
-use super::packet::{Message, Packet, SinglePacket};
+use super::packet::{Message, Packet};
 use super::pauses::Pauses;
 use super::plan::Plan;
 use super::port::LaneMarking;
@@ -37,8 +38,8 @@ pub(super) type NetworkCalendar = Calendar<3, Deferred>;
 /// An arrival that is too far ahead for the inboxes: the calendar keeps it.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Deferred {
-    /// A packet (a message, at a NIC) arrives at this port.
-    AtPort { port: PortIdx, queued: Queued },
+    /// A packet arrives at this port.
+    AtPort { port: PortIdx, packet: PacketIdx },
     /// A packet arrives at this switch, which routes it.
     AtSwitch { switch: SwitchId, packet: PacketIdx },
 }
@@ -60,13 +61,15 @@ pub(super) struct AtSwitch {
 pub(super) struct InFlight {
     pub calendar: NetworkCalendar,
     /// Arrivals at ports.
-    pub inboxes: Mailboxes<PortIdx, Queued>,
+    pub inboxes: Mailboxes<PortIdx, PacketIdx>,
     /// Arrivals at switches, by slot of the window.
     pub at_switches: Vec<Vec<AtSwitch>>,
     pub occupancy: Occupancy,
     /// Packets on their way to each NIC: head and tail of a queue.
     pub receive_queues: Indexed<PortIdx, (PacketIdx, PacketIdx)>,
+    /// Of a message that has not been sent whole, the one that its NIC sends next is among them.
     pub packets: Pool<Packet, PacketIdx>,
+    /// Messages of several packets.
     pub messages: Pool<Message, MessageIdx>,
     /// Messages of several packets that another shard sends to this one: by that shard and their index there.
     pub announced: FxHashMap<(u8, MessageIdx), Message>,
@@ -78,28 +81,23 @@ pub(super) struct InFlight {
     pub next_offer: Indexed<PortIdx, Instant>,
     /// Hosts that defer deliveries, unless they are urgent, until they run by themselves (see [`Pause`](super::Pause)).
     pub deferring: Indexed<HostIdx, bool>,
+    /// What NICs keep of packets that wait there; empty if that is in the packets.
+    pub at_source: Indexed<PacketIdx, AtSource>,
+    /// How many of those packets have been made, and how often one was made ready to be sent again.
+    pub order: u64,
     /// Messages that wait for others of their queue pair, if those are sent one after another.
     pub queue_pairs: QueuePairs,
     /// Flows of each NIC; empty unless the transport paces them.
     pub flows: Indexed<PortIdx, Flows>,
-    /// Empty if there is no congestion control.
+    /// Whether packets have tags: there is congestion control.
+    pub tagged: bool,
     pub tags: Indexed<PacketIdx, Tag>,
     /// What switches have written into packets that are tagged.
     pub telemetry: Telemetry,
-    /// Notices that queue at NICs.
-    pub notices: Pool<Tag, NoticeIdx>,
     /// The marking state of lanes, by port, then lane; empty if switches do not mark.
     pub marking: Vec<LaneMarking>,
     /// Packets that have been given up and that [`Network::take_given_up`](super::Network::take_given_up) has not returned.
     pub given_up: Vec<GivenUp>,
-    /// Packets that have been trimmed and have come to their hosts, of which a notice is under way: counted up in the shard of the
-    /// receiver and down in that of the sender.
-    pub trimmed: i64,
-    pub single_packet: SinglePacket,
-    /// The control packets under way.
-    pub control_packets: SinglePacket,
-    /// How many messages have been injected.
-    pub sequence: u64,
     pub totals: Totals,
     /// The mail of the open window, by shard; empty with one shard.
     pub mail: Vec<Mail>,
@@ -137,15 +135,13 @@ impl InFlight {
             next_offer: Indexed::of(Instant::ZERO, naming.gaps.len()),
             deferring: Indexed::of(false, naming.hosts()),
             flows: Indexed::of(Flows::default(), if features.paces { nics } else { 0 }),
+            tagged: features.controls,
             tags: Vec::new().into(),
+            at_source: Vec::new().into(),
+            order: 0,
             telemetry: Telemetry::new(if features.telemetry { ports } else { 0 }),
-            notices: Pool::default(),
             marking: vec![LaneMarking::default(); if features.measures_queues { ports * fabric.lanes } else { 0 }],
             given_up: Vec::new(),
-            trimmed: 0,
-            single_packet: SinglePacket::default(),
-            control_packets: SinglePacket::default(),
-            sequence: 0,
             totals: Totals::default(),
             mail: vec![Mail::default(); if fabric.partition.shards() == 1 { 0 } else { fabric.partition.shards() }],
             earliest_mail: Instant::MAX,
@@ -173,16 +169,17 @@ impl InFlight {
     /// Sends a packet to arrive at `port` at instant `time`.
     #[inline(always)]
     pub fn send_packet(&mut self, port: PortIdx, packet: PacketIdx, time: Instant) {
-        let next = self.send(port, packet.into(), time).packet();
+        let window = self.calendar.window_of(time);
+        let next = if window - self.calendar.window() < self.inboxes.slots() {
+            self.calendar.wake_near(PORTS, port, window);
+            self.inboxes.push(window, port, packet)
+        } else {
+            self.calendar.defer(Deferred::AtPort { port, packet }, window);
+            PacketIdx::NONE
+        };
         let packet = &mut self.packets[packet];
         packet.time = time;
         packet.next = next;
-    }
-
-    /// Hands a message to a NIC's port at the instant at which it is offered.
-    #[inline]
-    pub fn send_message(&mut self, nic: PortIdx, message: MessageIdx) {
-        self.messages[message].next = self.send(nic, message.into(), self.messages[message].offered).message();
     }
 
     /// Sends a packet to arrive at `switch`, which routes it, at instant `time`.
@@ -201,36 +198,19 @@ impl InFlight {
         }
     }
 
-    /// Returns what follows in the list of the port.
-    #[inline(always)]
-    fn send(&mut self, port: PortIdx, queued: Queued, time: Instant) -> Queued {
-        let window = self.calendar.window_of(time);
-        if window - self.calendar.window() < self.inboxes.slots() {
-            self.calendar.wake_near(PORTS, port, window);
-            self.inboxes.push(window, port, queued)
-        } else {
-            self.calendar.defer(Deferred::AtPort { port, queued }, window);
-            Queued::NONE
-        }
-    }
-
     /// Takes what the calendar kept for the window that has just opened. It was sent before everything that was put into the
     /// window's lists directly, so it stays first among packets that arrive over one link at one time.
-    pub fn take_due(&mut self, config: &Config) {
+    pub fn take_due(&mut self) {
         let due: Vec<Deferred> = std::iter::from_fn(|| self.calendar.next_due()).collect();
         let window = self.calendar.window();
         for due in due.into_iter().rev() {
             match due {
-                Deferred::AtPort { port, queued } if port < config.naming.nics => {
+                Deferred::AtPort { port, packet } => {
                     self.calendar.wake_in(PORTS, port, window);
-                    self.messages[queued.message()].next = self.inboxes.push(window, port, queued).message();
-                }
-                Deferred::AtPort { port, queued } => {
-                    self.calendar.wake_in(PORTS, port, window);
-                    self.packets[queued.packet()].next = PacketIdx::NONE;
-                    match last(self.inboxes.head(window, port).packet(), |packet| self.packets[packet].next) {
-                        Some(oldest) => self.packets[oldest].next = queued.packet(),
-                        None => _ = self.inboxes.push(window, port, queued),
+                    self.packets[packet].next = PacketIdx::NONE;
+                    match last(self.inboxes.head(window, port), |packet| self.packets[packet].next) {
+                        Some(oldest) => self.packets[oldest].next = packet,
+                        None => _ = self.inboxes.push(window, port, packet),
                     }
                 }
                 Deferred::AtSwitch { switch, packet } => {

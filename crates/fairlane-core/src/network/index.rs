@@ -67,12 +67,8 @@ index!(
     PacketIdx
 );
 index!(
-    /// A message in flight.
+    /// A message of several packets in flight.
     MessageIdx
-);
-index!(
-    /// A notice that waits at its NIC.
-    NoticeIdx
 );
 index!(
     /// Telemetry of a link that a packet has started on.
@@ -82,39 +78,6 @@ index!(
     /// A queue pair with messages to send.
     PairIdx
 );
-index!(
-    /// A message in the queue of a NIC's port, a packet in that of a switch's.
-    Queued
-);
-
-impl Queued {
-    /// At a NIC: the message.
-    #[inline(always)]
-    pub const fn message(self) -> MessageIdx {
-        MessageIdx(self.0)
-    }
-
-    /// At a switch: the packet.
-    #[inline(always)]
-    pub const fn packet(self) -> PacketIdx {
-        PacketIdx(self.0)
-    }
-}
-
-impl From<MessageIdx> for Queued {
-    #[inline(always)]
-    fn from(message: MessageIdx) -> Self {
-        Self(message.0)
-    }
-}
-
-impl From<PacketIdx> for Queued {
-    #[inline(always)]
-    fn from(packet: PacketIdx) -> Self {
-        Self(packet.0)
-    }
-}
-
 /// A lane of a port: a virtual lane and one of its channels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]

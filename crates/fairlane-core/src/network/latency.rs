@@ -62,7 +62,7 @@ impl Network {
             let (count, last) = parts.entry((sender, index)).or_default();
             (*count, *last) = (*count + 1, packet.time.max(*last));
             if *count == message.undelivered {
-                deliveries.push(Delivery { at: *last, ..whole(packet, message.token()) });
+                deliveries.push(Delivery { at: *last, ..whole(packet, message.token) });
             }
         }
         deliveries

@@ -6,7 +6,7 @@ use super::fabric::Fabric;
 use super::in_flight::{Deferred, InFlight};
 use super::index::{LaneIdx, PacketIdx, PortIdx};
 use super::nic::flows::Event as FlowEvent;
-use super::packet::{Content, Message, Packet};
+use super::packet::{Message, Packet};
 use super::port::{each_lane, pool_taken};
 use super::shard::Shard;
 use super::switch::input_queued::Event;
@@ -164,74 +164,54 @@ impl Network {
         messages_injected - messages_delivered
     }
 
-    /// Injected = delivered + in flight, in messages and in bytes; cut = delivered + in flight, in packets.
+    /// Injected = delivered + in flight, in messages and in bytes; made = received + under way, in control packets; made = delivered + under
+    /// way, in packets of messages of several.
     fn messages_balance(&self) -> Result<(), String> {
-        let is_notice = |message: &Message| matches!(message.content(), Content::Notice(_));
-        let messages =
-            || self.shards.iter().flat_map(|shard| shard.in_flight.messages.used().map(|(_, message)| message));
-        // A record that stands for a lost packet has nothing undelivered.
-        let alive = || messages().filter(|message| message.undelivered > 0);
-        let sent = || alive().filter(|message| !is_notice(message));
-        let control = || alive().filter(|message| is_notice(message));
-        let single = || self.shards.iter().map(|shard| shard.in_flight.single_packet);
-        let singles: i64 = single().map(|single| single.messages).sum();
-        let totals = self.totals();
-        let under_way = || self.shards.iter().map(|shard| shard.in_flight.control_packets);
-        let controls: i64 = under_way().map(|control| control.messages).sum();
+        let Totals {
+            messages_injected,
+            messages_delivered,
+            bytes_injected,
+            bytes_delivered,
+            control_packets,
+            control_packets_received,
+            control_bytes,
+            control_bytes_received,
+            ..
+        } = self.totals();
+        let in_flight = || self.shards.iter().map(|shard| &shard.in_flight);
+        let mut found = UnderWay::default();
+        in_flight().for_each(|shard| found.count(shard, self.config().fabric.header));
+        let records = || in_flight().flat_map(|shard| shard.messages.used().map(|(_, message)| message));
+        let announced = in_flight().flat_map(|shard| shard.announced.values());
+        let parts: i64 = records().chain(announced).map(|message| self.packets_under_way(message)).sum();
+        let (messages, bytes) = records()
+            .fold((found.messages, found.bytes), |(messages, bytes), message| (messages + 1, bytes + message.bytes));
         let balances = [
-            (
-                "control packets",
-                totals.control_packets.cast_signed() - totals.control_packets_received.cast_signed(),
-                control().map(|_| 1).sum::<i64>() + controls,
-            ),
-            (
-                "bytes of control packets",
-                totals.control_bytes.cast_signed() - totals.control_bytes_received.cast_signed(),
-                control().map(|message| message.bytes.cast_signed()).sum::<i64>()
-                    + under_way().map(|control| control.bytes).sum::<i64>(),
-            ),
-            (
-                "messages",
-                totals.messages_injected.cast_signed() - totals.messages_delivered.cast_signed(),
-                sent().map(|_| 1).sum::<i64>() + singles,
-            ),
-            (
-                "bytes",
-                totals.bytes_injected.cast_signed() - totals.bytes_delivered.cast_signed(),
-                sent().map(|message| message.bytes.cast_signed()).sum::<i64>()
-                    + single().map(|single| single.bytes).sum::<i64>(),
-            ),
-            (
-                "packets",
-                self.packets_in_flight() as i64 + self.shards.iter().map(|shard| shard.in_flight.trimmed).sum::<i64>(),
-                sent()
-                    .chain(self.shards.iter().flat_map(|shard| shard.in_flight.announced.values()))
-                    .map(|message| self.packets_under_way(message))
-                    .sum::<i64>()
-                    + singles
-                    + controls,
-            ),
+            ("control packets", control_packets.wrapping_sub(control_packets_received), found.controls),
+            ("bytes of control packets", control_bytes.wrapping_sub(control_bytes_received), found.control_bytes),
+            ("messages", messages_injected.wrapping_sub(messages_delivered), messages),
+            ("bytes", bytes_injected.wrapping_sub(bytes_delivered), bytes),
+            ("packets of messages of several", parts.cast_unsigned(), found.parts),
         ];
         for (what, expected, found) in balances {
             if expected != found {
-                return Err(format!("{expected} {what} should be in flight, {found} are"));
+                return Err(format!("{} {what} should be in flight, {found} are", expected.cast_signed()));
             }
         }
-        let unsent = alive().filter(|message| message.pair.is_some()).count();
-        let in_pairs: usize = self.shards.iter().map(|shard| shard.in_flight.queue_pairs.messages()).sum();
-        if unsent == in_pairs {
+        let in_pairs: usize = in_flight().map(|shard| shard.queue_pairs.messages()).sum();
+        if found.paired == in_pairs {
             return Ok(());
         }
-        Err(format!("queue pairs count {in_pairs} messages that have not been sent, there are {unsent}"))
+        Err(format!("queue pairs count {in_pairs} messages that have not been sent, there are {}", found.paired))
     }
 
-    /// Packets sent, less those delivered, as far as the record of the message knows.
+    /// Packets made, less those delivered, as far as the record of the message knows.
     fn packets_under_way(&self, message: &Message) -> i64 {
         let delivered = self.config().fabric.packets_of(message.bytes) - u64::from(message.undelivered);
-        i64::from(message.sent) - delivered.cast_signed()
+        i64::from(message.made) - delivered.cast_signed()
     }
 
-    /// Packets that have been sent and not taken by their hosts.
+    /// Packets that have been made and not taken by their hosts.
     pub(super) fn packets_in_flight(&self) -> usize {
         self.shards.iter().map(|shard| shard.in_flight.packets.len()).sum()
     }
@@ -266,17 +246,16 @@ impl Network {
 }
 
 impl Shard {
-    /// Telemetry = that of packets, of notices that wait at NICs, and of notices that arrive.
+    /// Telemetry = that of packets, and of notices that arrive.
     fn telemetry_balances(&self) -> Result<(), String> {
-        let InFlight { packets, tags, notices, flows, telemetry, .. } = &self.in_flight;
+        let InFlight { packets, tags, flows, telemetry, .. } = &self.in_flight;
         let of_packets = packets.used().filter_map(|(packet, _)| tags.get(packet)).map(|tag| tag.telemetry);
-        let waiting = notices.used().map(|(_, tag)| tag.telemetry);
         let arriving =
             flows.rows().iter().flat_map(|nic| nic.expected.values()).filter_map(|expected| match expected.event {
                 FlowEvent::Notice(_, telemetry) => Some(telemetry),
                 _ => None,
             });
-        let owned: usize = of_packets.chain(waiting).chain(arriving).map(|last| telemetry.links(last)).sum();
+        let owned: usize = of_packets.chain(arriving).map(|last| telemetry.links(last)).sum();
         match telemetry.kept() {
             kept if kept == owned => Ok(()),
             kept => Err(format!("telemetry of {kept} links is kept, packets and notices have that of {owned}")),
@@ -294,18 +273,18 @@ impl Shard {
         };
         for (port, state) in self.ports.each().filter(|(port, _)| *port >= self.config.naming.nics) {
             for lane in each_lane(state.waiting) {
-                walk(Some(port), self.lanes[port.index() * self.config.fabric.lanes + lane.index()].head.packet());
+                walk(Some(port), self.lanes[port.index() * self.config.fabric.lanes + lane.index()].head);
             }
         }
         for (port, first) in self.in_flight.inboxes.heads().filter(|(port, _)| *port >= self.config.naming.nics) {
-            walk(Some(port), first.packet());
+            walk(Some(port), first);
         }
         for arrival in self.in_flight.at_switches.iter().flatten() {
             walk(None, arrival.packet);
         }
         for due in self.in_flight.calendar.deferred() {
             let (next, packet) = match due {
-                Deferred::AtPort { port, queued } if port >= self.config.naming.nics => (Some(port), queued.packet()),
+                Deferred::AtPort { port, packet } if port >= self.config.naming.nics => (Some(port), packet),
                 Deferred::AtSwitch { packet, .. } => (None, packet),
                 Deferred::AtPort { .. } => continue,
             };
@@ -364,6 +343,41 @@ impl Shard {
             }
         }
         Ok(())
+    }
+}
+
+/// What is under way, by the packets: messages of one packet, packets of others, control packets.
+#[derive(Default)]
+struct UnderWay {
+    messages: u64,
+    bytes: u64,
+    parts: u64,
+    controls: u64,
+    control_bytes: u64,
+    /// Packets of a queue pair that have not started.
+    paired: usize,
+}
+
+impl UnderWay {
+    /// Adds the packets of a shard; trimmed ones that have come to their hosts are in the notices of them.
+    fn count(&mut self, shard: &InFlight, header: u32) {
+        for (index, packet) in shard.packets.used() {
+            self.paired += usize::from(shard.at_source(index).pair.is_some());
+            let tag = shard.tags.get(index).copied().unwrap_or_default();
+            let payload = |bytes: u32| u64::from(bytes - header);
+            if tag.control {
+                self.controls += 1;
+                self.control_bytes += payload(packet.bytes);
+            }
+            let data = if tag.control { tag.trimmed.map(|remains| remains.flags) } else { Some(packet.flags) };
+            let Some(flags) = data else { continue };
+            if flags.whole() {
+                self.messages += 1;
+                self.bytes += payload(if tag.whole > 0 { tag.whole } else { packet.bytes });
+            } else {
+                self.parts += 1;
+            }
+        }
     }
 }
 

@@ -14,9 +14,10 @@
 use super::config::Config;
 use super::features::Instance;
 use super::in_flight::InFlight;
-use super::index::{LaneIdx, MessageIdx, PacketIdx, PairIdx, PortIdx, Queued};
+use super::index::{LaneIdx, PacketIdx, PairIdx, PortIdx};
 use super::mail::{Receiver, Returned};
-use super::packet::{Content, Message, Packet, PacketFlags};
+use super::nic::segment::{Again, AtSource};
+use super::packet::Packet;
 use super::partition::PortPlace;
 use super::port::{ActivePort, Arrival, UNCHARGED, kind};
 use crate::fault::GivenUp;
@@ -74,49 +75,45 @@ impl InFlight {
             }
             self.totals.packets_retransmitted += 1;
             self.totals.bytes_retransmitted += u64::from(packet.bytes - config.fabric.header);
-            self.hand_over(config, Content::Lost(index), (index, link), due);
+            self.hand_over(config, index, (Again::Lost, link), due);
             return;
         }
         // The job is stopped at the end of the window in which `due` lies.
-        self.hand_over(config, Content::GivenUp(index), (index, link), due + 2 * self.calendar.width());
+        self.hand_over(config, index, (Again::GivenUp, link), due + 2 * self.calendar.width());
     }
 
     /// Hands a packet that was lost on a link to the port of the NIC that sent it, at instant `at`.
-    pub fn hand_over(&mut self, config: &Config, content: Content, (packet, link): (PacketIdx, LinkId), at: Instant) {
-        let message = self.message_of(config, content, (packet, link), at);
-        self.send_message(config.fabric.nic_of_address(self.packets[packet].source).port, message);
+    pub fn hand_over(&mut self, config: &Config, packet: PacketIdx, why: (Again, LinkId), at: Instant) {
+        self.return_to_source(config, packet, why, at);
+        self.send_packet(config.fabric.nic_of_address(self.packets[packet].source).port, packet, at);
     }
 
-    /// The message that a packet that was lost on a link becomes at the NIC that sent it, which is offered at `at`.
-    pub fn message_of(
+    /// A packet that was lost on a link is at the NIC that sent it once more, which offers it at `at`. Returns its order.
+    pub fn return_to_source(
         &mut self,
         config: &Config,
-        content: Content,
-        (packet, link): (PacketIdx, LinkId),
+        index: PacketIdx,
+        (again, link): (Again, LinkId),
         at: Instant,
-    ) -> MessageIdx {
-        let Packet { bytes, to, traffic, kind, vl, .. } = self.packets[packet];
-        let payload = u64::from(bytes - config.fabric.header);
-        // After messages of the same instant, by the link of the loss, whatever the shards: of one link in order of loss.
-        let sequence = 1 << 63 | u64::from(link.0) << 32 | self.sequence & u64::from(u32::MAX);
-        self.sequence += 1;
-        self.messages.insert(Message {
-            offered: at,
-            sequence,
-            bytes: payload,
-            left: payload,
-            undelivered: 0,
-            sent: 0,
-            next: MessageIdx::NONE,
-            to,
-            pair: PairIdx::NONE,
-            traffic,
-            kind,
-            vl,
-            flags: PacketFlags::new(0, true, false),
-            any_delivered: false,
-            packed: content.into(),
-        })
+    ) -> u64 {
+        // After others of the same instant, by the link of the loss, whatever the shards: of one link in order of loss.
+        let order = 1 << 63 | u64::from(link.0) << 32 | self.next_order() & u64::from(u32::MAX);
+        let packet = &mut self.packets[index];
+        let lane = config.fabric.lane(packet.vl, 0);
+        *packet = Packet {
+            time: at,
+            next: PacketIdx::NONE,
+            lane,
+            held: lane,
+            came: Step::NONE,
+            credited: PortIdx::NONE,
+            next_step: Step::NONE,
+            note: 0,
+            ..*packet
+        };
+        self.at_source.grow_to(index, AtSource::default());
+        self.at_source[index] = AtSource { order, pair: PairIdx::NONE, again };
+        order
     }
 
     /// A packet that is given up leaves its NIC: it is handed to its host in the next window, which opens at `until`.
@@ -166,27 +163,29 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     /// Takes the packets that are lost on the links that they come over out of the arrivals of the open window.
     #[cold]
     pub(super) fn lose_arrivals(&mut self, arrivals: &mut Vec<Arrival>) {
-        arrivals.retain(|&(time, _, queued)| {
-            let conditions = &self.config.conditions;
-            let lost = KIND != kind::NIC && conditions.lost_on_link(&self.in_flight.packets[queued.packet()], time);
+        if KIND == kind::NIC {
+            return;
+        }
+        arrivals.retain(|&(time, _, packet)| {
+            let lost = self.config.conditions.lost_on_link(&self.in_flight.packets[packet], time);
             if lost {
-                self.lose(queued.packet(), time);
+                self.lose(packet, time);
             }
             !lost
         });
     }
 
-    /// A message at a NIC that is a packet to be given up never joins a queue. Returns whether it is one.
+    /// A packet at a NIC that is to be given up never joins a queue. Returns whether it is one.
     #[cold]
-    pub(super) fn gives_up(&mut self, index: MessageIdx, until: Instant) -> bool {
-        let message = self.in_flight.messages[index];
-        let Content::GivenUp(packet) = message.content() else { return false };
-        if self.paces() {
-            self.note_given_up(&message);
+    pub(super) fn gives_up(&mut self, packet: PacketIdx, until: Instant) -> bool {
+        let given_up = self.in_flight.at_source(packet).again == Again::GivenUp;
+        if given_up {
+            if self.paces() {
+                self.note_given_up(packet);
+            }
+            self.in_flight.hand_to_host(self.config, packet, until);
         }
-        self.in_flight.messages.take(index);
-        self.in_flight.hand_to_host(self.config, packet, until);
-        true
+        given_up
     }
 
     /// A packet that has been taken from the queue of a lane starts at `now` on a link that is down.
@@ -234,20 +233,20 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     fn displace_last(&mut self, packet: PacketIdx, time: Instant) -> bool {
         let &Packet { lane, bytes, .. } = &self.in_flight.packets[packet];
         let place = self.base + lane.index();
-        let last = self.lanes[place].tail.packet();
+        let last = self.lanes[place].tail;
         if last.is_none() || self.in_flight.packets[last].bytes < bytes {
             return false;
         }
         let mut before = PacketIdx::NONE;
-        let mut next = self.lanes[place].head.packet();
+        let mut next = self.lanes[place].head;
         while next != last {
             (before, next) = (next, self.in_flight.packets[next].next);
         }
         let queue = &mut self.lanes[place];
-        queue.tail = before.into();
+        queue.tail = before;
         queue.depth -= 1;
         if before.is_none() {
-            queue.head = Queued::NONE;
+            queue.head = PacketIdx::NONE;
             self.port.waiting &= !(lane.bit());
         } else {
             self.in_flight.packets[before].next = PacketIdx::NONE;
@@ -263,7 +262,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         self.observation.add_waiting(upstream, waited);
         self.in_flight.packets[last].time = time;
         if self.trim_or_lose(last, time) {
-            self.enqueue(last.into(), &self.entry(last.into()));
+            self.enqueue(last, &self.entry(last));
         }
         true
     }

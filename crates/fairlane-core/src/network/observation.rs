@@ -83,12 +83,9 @@ impl Observation {
             return;
         }
         let packet = &in_flight.packets[packet];
-        let (token, stage) = match packet.owner() {
-            Owner::Whole(token) => (token, packet.flags.stage()),
-            Owner::Part(message) => {
-                let message = &in_flight.messages[message];
-                (message.token(), message.flags.stage())
-            }
+        let token = match packet.owner() {
+            Owner::Whole(token) => token,
+            Owner::Part(message) => in_flight.messages[message].token,
         };
         self.departures.push(Departure {
             time: time.0,
@@ -98,7 +95,7 @@ impl Observation {
             lane: lane.0,
             job: job.0,
             token,
-            stage,
+            stage: packet.flags.stage(),
             packet: packet.number.place(),
             bytes,
         });

@@ -1,6 +1,6 @@
 //! Messages, their packets, and their deliveries to hosts.
 
-use super::index::{LaneIdx, MessageIdx, NoticeIdx, PacketIdx, PairIdx, PortIdx};
+use super::index::{LaneIdx, MessageIdx, PacketIdx, PortIdx};
 use crate::ids::{HostId, JobId, Rank, TrafficId, VirtualLane};
 use crate::qos::levels::TrafficKind;
 use crate::routing::Step;
@@ -56,99 +56,21 @@ pub struct Delivery {
     pub last: bool,
 }
 
-/// A message in flight: from its injection to the delivery of its last packet, or, if it is a single packet, to the start of
-/// that packet.
+/// A message of several packets, from its injection to the delivery of its last packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Message {
-    /// When its next packet is offered to the NIC's port, ps.
-    pub offered: Instant,
-    /// Order among the messages of one NIC: by creation.
-    pub sequence: u64,
     /// Payload, bytes.
     pub bytes: u64,
-    /// Payload that is not segmented yet, bytes.
+    /// Payload of which no packet has been made yet, bytes.
     pub left: u64,
+    /// Packets that have been made.
+    pub made: u32,
     /// Packets not yet delivered.
     pub undelivered: u32,
-    /// Packets sent so far.
-    pub sent: u32,
-    /// The message after it in the list or queue that it is in.
-    pub next: MessageIdx,
-    /// The address of its destination, see [`Fabric::endpoint`](super::fabric::Fabric::endpoint).
-    pub to: u32,
-    /// Its queue pair until its last packet starts, if it has one; see [`queue_pairs`](super::nic::queue_pairs).
-    pub pair: PairIdx,
-    pub traffic: TrafficId,
-    pub kind: TrafficKind,
-    pub vl: VirtualLane,
-    pub flags: PacketFlags,
+    /// The injection's token.
+    pub token: u32,
     /// A packet of it has been delivered.
     pub any_delivered: bool,
-    /// See [`Message::content`].
-    pub packed: PackedContent,
-}
-
-impl Message {
-    #[inline(always)]
-    pub const fn content(&self) -> Content {
-        self.packed.content()
-    }
-
-    /// The token of a host's message.
-    #[inline(always)]
-    pub const fn token(&self) -> u32 {
-        self.packed.index
-    }
-}
-
-/// The content of the packets of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Content {
-    /// Payload of a host's message, with the host's token.
-    Payload(u32),
-    /// A notice that a NIC sends, see [`transport`](super::transport).
-    Notice(NoticeIdx),
-    /// A packet that was lost, see [`loss`](super::loss).
-    Lost(PacketIdx),
-    /// The same, of a packet that a switch has trimmed.
-    Trimmed(PacketIdx),
-    /// The same, of a packet that is given up.
-    GivenUp(PacketIdx),
-}
-
-/// [`Content`] in five bytes.
-#[derive(Clone, Copy, Debug)]
-#[repr(C, packed)]
-pub(super) struct PackedContent {
-    index: u32,
-    kind: u8,
-}
-
-impl From<Content> for PackedContent {
-    #[inline(always)]
-    fn from(content: Content) -> Self {
-        let (kind, index) = match content {
-            Content::Payload(token) => (0, token),
-            Content::Notice(notice) => (1, notice.0),
-            Content::Lost(packet) => (2, packet.0),
-            Content::Trimmed(packet) => (3, packet.0),
-            Content::GivenUp(packet) => (4, packet.0),
-        };
-        Self { index, kind }
-    }
-}
-
-impl PackedContent {
-    #[inline(always)]
-    const fn content(self) -> Content {
-        match self.kind {
-            0 => Content::Payload(self.index),
-            1 => Content::Notice(NoticeIdx(self.index)),
-            2 => Content::Lost(PacketIdx(self.index)),
-            3 => Content::Trimmed(PacketIdx(self.index)),
-            _ => Content::GivenUp(PacketIdx(self.index)),
-        }
-    }
 }
 
 /// The stage of a message and two flags, in a byte, as each of its packets carries them.
@@ -184,34 +106,10 @@ impl PacketFlags {
     }
 }
 
-/// Messages in flight of a single packet, which have no record of their own.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct SinglePacket {
-    /// Counted up in the shard that sends and down in the one that delivers: the count of one shard may be negative.
-    pub messages: i64,
-    pub bytes: i64,
-}
-
-impl SinglePacket {
-    /// A message of this payload has become a packet.
-    #[inline(always)]
-    pub fn add(&mut self, bytes: u64) {
-        self.messages += 1;
-        self.bytes += bytes.cast_signed();
-    }
-
-    /// One has been delivered.
-    #[inline(always)]
-    pub fn remove(&mut self, bytes: u64) {
-        self.messages -= 1;
-        self.bytes -= bytes.cast_signed();
-    }
-}
-
 /// The message that a packet is of.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Owner {
-    /// It is all of a message with this token, which has no record any more.
+    /// It is all of a message with this token, which has no record.
     Whole(u32),
     /// A message of several packets, by its index in the shard that sent it.
     Part(MessageIdx),
@@ -270,7 +168,7 @@ impl Packet {
     }
 }
 
-const _: () = assert!(size_of::<Packet>() == 64 && size_of::<Message>() == 64);
+const _: () = assert!(size_of::<Packet>() == 64 && size_of::<Message>() == 32);
 
 /// A packet's place in its message, how often it has been lost, and the generation of routes that it takes, in 32 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -286,10 +184,10 @@ impl PacketNumber {
     /// How many generations of routes can be in use at a time.
     pub const GENERATIONS: usize = 1 << (u32::BITS - Self::PLACE_BITS - Self::LOSS_BITS);
 
-    /// A packet that has not been lost. `routes`: see [`PacketNumber::routes`].
+    /// The packet in this place of its message.
     #[inline(always)]
-    pub const fn new(place: u32, routes: u32) -> Self {
-        Self(place | routes)
+    pub const fn new(place: u32) -> Self {
+        Self(place)
     }
 
     /// A generation of routes, where numbers have it.

@@ -4,7 +4,7 @@
 use super::config::Config;
 use super::features::Instance;
 use super::in_flight::{AtSwitch, InFlight};
-use super::index::{HostIdx, PortIdx, Queued};
+use super::index::{HostIdx, PacketIdx, PortIdx};
 use super::mail::Returned;
 use super::packet::{Owner, Packet};
 use super::partition::PortPlace;
@@ -51,13 +51,13 @@ impl Shard {
         if let Some((port, head)) = coming(3 * AHEAD) {
             prefetch_at(self.ports.rows(), port.index());
             self.prefetch_arbiter(port);
-            self.prefetch_record::<KIND>(head);
+            self.in_flight.packets.prefetch(head);
         }
         if let Some((port, head)) = coming(2 * AHEAD) {
             self.prefetch_lanes::<KIND>(port, head);
         }
         if let Some((port, head)) = coming(AHEAD) {
-            self.prefetch_queue::<KIND>(port);
+            self.prefetch_queue(port);
             if head.is_some() {
                 self.prefetch_second::<KIND>(port, head);
             }
@@ -88,33 +88,31 @@ impl Shard {
 
     /// The lane that the first arrival joins, and the one its credits go to; the lane that waits.
     #[inline(always)]
-    fn prefetch_lanes<const KIND: u8>(&self, port: PortIdx, head: Queued) {
+    fn prefetch_lanes<const KIND: u8>(&self, port: PortIdx, head: PacketIdx) {
         let lanes = self.config.fabric.lanes;
         let waiting = self.ports[port].waiting;
         let queued = waiting.trailing_zeros() as usize;
         if head.is_none() {
             prefetch_at(&self.lanes, port.index() * lanes + queued);
-        } else if KIND == kind::NIC {
-            let lane = self.config.fabric.lane(self.in_flight.messages[head.message()].vl, 0).index();
-            prefetch_at(&self.lanes, port.index() * lanes + lane);
-            prefetch_at(&self.lanes, port.index() * lanes + if waiting == 0 { lane } else { queued });
         } else {
-            let packet = &self.in_flight.packets[head.packet()];
+            let packet = &self.in_flight.packets[head];
             let lane = packet.lane.index();
             prefetch_at(&self.lanes, port.index() * lanes + lane);
             prefetch_at(&self.lanes, port.index() * lanes + if waiting == 0 { lane } else { queued });
-            self.prefetch_upstream(packet);
-            self.in_flight.packets.prefetch(packet.next);
+            if KIND != kind::NIC {
+                self.prefetch_upstream(packet);
+                self.in_flight.packets.prefetch(packet.next);
+            }
         }
     }
 
     /// The lane that the second arrival joins, and the one its credits go to.
     #[inline(always)]
-    fn prefetch_second<const KIND: u8>(&self, port: PortIdx, head: Queued) {
+    fn prefetch_second<const KIND: u8>(&self, port: PortIdx, head: PacketIdx) {
         if KIND == kind::NIC {
             return;
         }
-        let second = self.in_flight.packets[head.packet()].next;
+        let second = self.in_flight.packets[head].next;
         if second.is_some() {
             let (packet, lanes) = (&self.in_flight.packets[second], self.config.fabric.lanes);
             prefetch_at(&self.lanes, port.index() * lanes + packet.lane.index());
@@ -131,7 +129,7 @@ impl Shard {
         }
         let head = self.lanes[port.index() * lanes + waiting.trailing_zeros() as usize].head;
         if KIND != kind::NIC {
-            let packet = &self.in_flight.packets[head.packet()];
+            let packet = &self.in_flight.packets[head];
             self.prefetch_upstream(packet);
         }
     }
@@ -146,30 +144,18 @@ impl Shard {
 
     /// The packet that has waited longest.
     #[inline(always)]
-    fn prefetch_queue<const KIND: u8>(&self, port: PortIdx) {
+    fn prefetch_queue(&self, port: PortIdx) {
         let waiting = self.ports[port].waiting;
-        if waiting == 0 {
-            return;
-        }
-        self.prefetch_record::<KIND>(
-            self.lanes[port.index() * self.config.fabric.lanes + waiting.trailing_zeros() as usize].head,
-        );
-    }
-
-    /// A message or packet in the queue of a port of this kind.
-    #[inline(always)]
-    fn prefetch_record<const KIND: u8>(&self, queued: Queued) {
-        if KIND == kind::NIC {
-            self.in_flight.messages.prefetch(queued.message());
-        } else {
-            self.in_flight.packets.prefetch(queued.packet());
+        if waiting != 0 {
+            let lane = port.index() * self.config.fabric.lanes + waiting.trailing_zeros() as usize;
+            self.in_flight.packets.prefetch(self.lanes[lane].head);
         }
     }
 
     /// `head` has been handed to a NIC's port, which will run after [`INJECTING`] others: fetches where it goes.
     #[inline(always)]
-    pub(super) fn prefetch_injecting(&self, nic: PortIdx, head: Queued) {
-        let lane = self.config.fabric.lane(self.in_flight.messages[head.message()].vl, 0);
+    pub(super) fn prefetch_injecting(&self, nic: PortIdx, head: PacketIdx) {
+        let lane = self.in_flight.packets[head].lane;
         prefetch_at(&self.lanes, nic.index() * self.config.fabric.lanes + lane.index());
     }
 

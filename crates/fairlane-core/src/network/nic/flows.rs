@@ -11,8 +11,8 @@ use super::transport::{self, FlowSetup, Notice, RECENT};
 use crate::ids::{JobId, VirtualLane};
 use crate::network::config::Config;
 use crate::network::fabric::Fabric;
-use crate::network::index::{MessageIdx, PacketIdx, PortIdx, TelemetryIdx};
-use crate::network::packet::{Message, Packet, PacketFlags, PacketNumber};
+use crate::network::index::{PacketIdx, PortIdx, TelemetryIdx};
+use crate::network::packet::{Packet, PacketFlags, PacketNumber};
 use crate::network::port::Arrival;
 use crate::qos::levels::TrafficKind;
 use crate::units::{Bytes, Instant};
@@ -26,10 +26,6 @@ pub(in crate::network) struct Key {
 }
 
 impl Key {
-    pub fn of_message(fabric: &Fabric, message: &Message) -> Self {
-        Self { to: message.to, job: fabric.job_of(message.traffic), vl: message.vl }
-    }
-
     pub fn of_packet(fabric: &Fabric, packet: &Packet) -> Self {
         Self { to: packet.to, job: fabric.job_of(packet.traffic), vl: packet.vl }
     }
@@ -38,10 +34,10 @@ impl Key {
 /// A flow that has had to wait, or has sent.
 #[derive(Clone)]
 pub(in crate::network) struct Flow {
-    /// The message that will join its queue at a time that is set, if there is one.
-    pub released: MessageIdx,
-    /// Messages that wait for it, in order.
-    pub held: VecDeque<MessageIdx>,
+    /// The packet that will join its queue at a time that is set, if there is one.
+    pub released: PacketIdx,
+    /// Packets that wait for it, in order: each the next of its message.
+    pub held: VecDeque<PacketIdx>,
     /// What it sends again.
     pub back: GoBack,
     /// The state that its transport keeps of it.
@@ -49,8 +45,8 @@ pub(in crate::network) struct Flow {
 }
 
 impl Flow {
-    /// Takes the message that is released next out of those that are held: the next packet that is sent again, if there are any.
-    pub fn next_held(&mut self) -> Option<MessageIdx> {
+    /// Takes the packet that is released next out of those that are held: the next that is sent again, if there are any.
+    pub fn next_held(&mut self) -> Option<PacketIdx> {
         if self.back.active() { self.back.take_next() } else { self.held.pop_front() }
     }
 }
@@ -60,7 +56,7 @@ impl Flow {
 pub(in crate::network) struct Flows {
     places: FxHashMap<Key, usize>,
     flows: Vec<Flow>,
-    /// Released messages by the time at which they join their queues, then by order of creation.
+    /// Released packets by the time at which they join their queues, then by order of creation.
     pub due: BTreeSet<Arrival>,
     /// What will happen to flows, as notices that arrive: by time, then by the NIC's port at which it does, then by order.
     pub expected: BTreeMap<(Instant, PortIdx, u64), Expected>,
@@ -82,13 +78,13 @@ impl Flows {
                 round_trip: config.fabric.round_trips[config.fabric.transport_place(key.job)],
             };
             let control = Arc::clone(config.fabric.transport_of(key.job)).flow(&setup);
-            let (released, held, back) = (MessageIdx::NONE, VecDeque::new(), GoBack::default());
+            let (released, held, back) = (PacketIdx::NONE, VecDeque::new(), GoBack::default());
             self.flows.push(Flow { released, held, back, control });
         }
         &mut self.flows[place]
     }
 
-    /// When the next released message joins its queue.
+    /// When the next released packet joins its queue.
     pub fn next(&self) -> Option<Instant> {
         self.due.first().map(|(time, ..)| *time)
     }
@@ -163,9 +159,9 @@ pub(in crate::network) enum Event {
     Nak(u32),
     /// At the receiver: a packet arrives after a gap.
     Discarded(PacketIdx),
-    /// The packet with this number, which is this message now, is to be sent again.
-    Returned(u32, MessageIdx),
-    /// The timeout of the packet with this number has passed, which was then a message with this sequence.
+    /// The packet with this number is to be sent again.
+    Returned(u32, PacketIdx),
+    /// The timeout of the packet with this number has passed, which had this order when it was lost.
     Timeout(u32, u64),
 }
 

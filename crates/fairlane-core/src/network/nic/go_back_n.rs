@@ -15,7 +15,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::network::index::MessageIdx;
+use crate::network::index::PacketIdx;
 
 /// The packets of a flow that have come to its receiver.
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,8 +29,7 @@ pub(in crate::network) struct Sequence {
 /// A packet that is to be sent again.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Returned {
-    /// The message that it is.
-    pub message: MessageIdx,
+    pub packet: PacketIdx,
     /// It has been released: it waits in the NIC's queue, or will join it.
     pub released: bool,
 }
@@ -88,10 +87,10 @@ impl GoBack {
     }
 
     /// Takes the next packet to be sent again, unless it has been released, or has not come back yet.
-    pub fn take_next(&mut self) -> Option<MessageIdx> {
+    pub fn take_next(&mut self) -> Option<PacketIdx> {
         let returned = self.returned.get_mut(&self.cursor?)?;
         let released = std::mem::replace(&mut returned.released, true);
-        (!released).then_some(returned.message)
+        (!released).then_some(returned.packet)
     }
 
     /// A packet that has been released leaves the NIC's queue.
@@ -103,13 +102,13 @@ impl GoBack {
 
     /// Goes back to the first packet from `psn` on that has come back, unless it is sent again already. Returns the packets that are
     /// known from now on not to be in flight.
-    pub fn begin(&mut self, psn: u32) -> Vec<MessageIdx> {
+    pub fn begin(&mut self, psn: u32) -> Vec<PacketIdx> {
         let Some((&first, _)) = self.returned.range(psn..).next() else { return Vec::new() };
         let until = self.cursor.unwrap_or(self.next);
         if self.active() && until <= first {
             return Vec::new();
         }
         self.cursor = Some(first);
-        self.returned.range(first..until).map(|(_, returned)| returned.message).collect()
+        self.returned.range(first..until).map(|(_, returned)| returned.packet).collect()
     }
 }

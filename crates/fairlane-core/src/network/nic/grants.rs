@@ -3,12 +3,12 @@
 
 use super::flows::Tag;
 use super::pulls::{Asked, Grant, Pacer, Source};
+use super::segment::Again;
 use super::transport::{Pulls, bandwidth_delay};
 use crate::ids::{JobId, TrafficId};
 use crate::network::config::Config;
 use crate::network::features::Instance;
-use crate::network::index::MessageIdx;
-use crate::network::packet::Content;
+use crate::network::index::PacketIdx;
 use crate::network::port::ActivePort;
 use crate::units::{Bytes, Instant, Picoseconds};
 
@@ -41,23 +41,23 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         }
     }
 
-    /// The next grant will be made at instant `at`: its message joins the NIC's queue then. Whom it is for is decided then.
+    /// The next grant will be made at instant `at`: it joins the NIC's queue then. Whom it is for is decided then.
     fn schedule_grant(&mut self, (to, _, vl): Source, traffic: TrafficId, at: Instant) {
         self.pacer().scheduled = true;
-        let notice = self.in_flight.notices.insert(Tag { control: true, credit: Some(0), ..Tag::default() });
-        // After all other messages of the same instant.
-        let message = self.in_flight.notice_message(notice, (to, traffic, vl), 0, (at, 1 << 62));
-        self.in_flight.flows[self.number].due.insert((at, 1 << 62, message.into()));
+        let notice = Tag { control: true, credit: Some(0), ..Tag::default() };
+        // After all others of the same instant.
+        let order = 1 << 62;
+        let nic = self.number;
+        let packet = self.in_flight.make_notice(self.config, nic, (notice, 0), (to, traffic, vl), (at, order));
+        self.in_flight.flows[nic].due.insert((at, order, packet));
     }
 
     /// A notice is about to join its queue. If it is a grant, its flow is chosen.
-    pub(super) fn fill_grant(&mut self, index: MessageIdx) {
-        let message = self.in_flight.messages[index];
-        let Content::Notice(notice) = message.content() else { return };
-        if self.in_flight.notices[notice].credit.is_none() {
+    pub(super) fn fill_grant(&mut self, packet: PacketIdx) {
+        if self.in_flight.at_source(packet).again != Again::No || self.in_flight.tags[packet].credit.is_none() {
             return;
         }
-        let now = message.offered;
+        let now = self.in_flight.packets[packet].time;
         let config = self.config;
         let bandwidth = config.conditions.wire(self.port.wire).bandwidth;
         let full = Bytes(u64::from(config.fabric.full));
@@ -80,10 +80,11 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
             control: true,
             ..Tag::default()
         };
-        self.in_flight.notices[notice] = tag;
-        let message = &mut self.in_flight.messages[index];
-        (message.to, message.traffic) = (to, demand.traffic);
-        message.vl = config.fabric.feedback_of(job).and_then(|feedback| feedback.vl).unwrap_or(vl);
+        self.in_flight.set_tag(packet, tag);
+        let packet = &mut self.in_flight.packets[packet];
+        (packet.to, packet.traffic) = (to, demand.traffic);
+        packet.vl = config.fabric.feedback_of(job).and_then(|feedback| feedback.vl).unwrap_or(vl);
+        packet.lane = config.fabric.lane(packet.vl, 0);
         if more {
             self.schedule_grant(source, demand.traffic, next);
         }

@@ -1,18 +1,21 @@
 //! Injection: a host hands a message to its NIC.
 
-use crate::ids::LinkId;
+use crate::ids::{LinkId, TrafficId, VirtualLane};
+use crate::kernel::NONE;
 use crate::network::config::Config;
 use crate::network::features::Instance;
 use crate::network::in_flight::InFlight;
-use crate::network::index::{MessageIdx, PairIdx, PortIdx};
+use crate::network::index::{MessageIdx, PacketIdx, PairIdx, PortIdx};
 use crate::network::naming::Nics;
-use crate::network::packet::{Content, Injection, Message, PacketFlags};
+use crate::network::packet::{Injection, Message, Packet, PacketFlags, PacketNumber};
 use crate::network::partition::PortPlace;
-use crate::units::{Instant, Picoseconds};
+use crate::qos::levels::TrafficKind;
+use crate::routing::Step;
+use crate::units::{Bytes, Instant, Picoseconds};
 
 impl InFlight {
-    /// Hands a message to a NIC: to its port's inbox, once the adapter takes another message. Returns whether that is before
-    /// `until`, the end of the open window; then the port must be run.
+    /// Hands a message to a NIC: its first packet goes to the port's inbox, once the adapter takes another message. Returns whether
+    /// that is before `until`, the end of the open window; then the port must be run.
     #[inline(always)]
     pub(super) fn inject<I: Instance>(
         &mut self,
@@ -33,43 +36,44 @@ impl InFlight {
         } else {
             PairIdx::NONE
         };
-        let message = self.messages.insert(Message {
-            offered,
-            sequence: self.sequence,
-            bytes: bytes.0,
-            left: bytes.0,
-            undelivered: u32::try_from(packets).expect("invariant: a message has fewer than 2^25 packets"),
-            sent: 0,
-            next: MessageIdx::NONE,
-            to: config.fabric.endpoint(to, other),
-            pair,
+        let to = config.fabric.endpoint(to, other);
+        let payload = config.fabric.payload(bytes.0);
+        let owner = if packets == 1 { token } else { self.divide(config, (bytes, payload, packets), token, to).0 };
+        let packet = Packet {
+            owner,
+            to,
             traffic,
             kind,
-            vl,
             flags: PacketFlags::new(stage, packets == 1, urgent),
-            any_delivered: false,
-            packed: Content::Payload(token).into(),
-        });
-        if packets > 1
-            && let Err(PortPlace { shard, .. }) = config.port_of(LinkId(self.messages[message].to))
-        {
-            self.announce(shard, message);
-        }
-        self.sequence += 1;
+            ..Packet::at_source(config, nic, (payload, vl), offered)
+        };
+        let packet = self.make::<I>(config, packet, pair);
         self.totals.messages_injected += 1;
         self.totals.bytes_injected += bytes.0;
         if offered >= until {
-            self.send_message(nic, message);
+            self.send_packet(nic, packet, offered);
             return false;
         }
-        self.messages[message].next = self.inboxes.push(self.calendar.window(), nic, message.into()).message();
+        self.packets[packet].next = self.inboxes.push(self.calendar.window(), nic, packet);
         true
     }
 
-    /// Announces a message of several packets to the shard of its destination.
-    #[cold]
-    fn announce(&mut self, shard: u8, message: MessageIdx) {
-        self.mail[usize::from(shard)].announced.push((message, self.messages[message]));
+    /// The record of a message of several packets, the first of which has this payload. It is announced to the shard of the adapter `to`.
+    fn divide(
+        &mut self,
+        config: &Config,
+        (bytes, first, packets): (Bytes, u32, u64),
+        token: u32,
+        to: u32,
+    ) -> MessageIdx {
+        let undelivered = u32::try_from(packets).expect("invariant: a message has fewer than 2^25 packets");
+        let left = bytes.0 - u64::from(first);
+        let message = Message { bytes: bytes.0, left, made: 1, undelivered, token, any_delivered: false };
+        let index = self.messages.insert(message);
+        if let Err(PortPlace { shard, .. }) = config.port_of(LinkId(to)) {
+            self.mail[usize::from(shard)].announced.push((index, Message { made: 0, ..message }));
+        }
+        index
     }
 
     /// When a message that is handed over at `at` is offered: at least the adapter's gap after the message before it.
@@ -83,5 +87,38 @@ impl InFlight {
         let offered = at.max(*next);
         *next = offered + gap;
         offered
+    }
+}
+
+impl Packet {
+    /// A packet with this payload, on this virtual lane, that NIC `nic` offers to its port at `offered`; of no message, to nobody.
+    #[inline(always)]
+    pub(super) fn at_source(
+        config: &Config,
+        nic: PortIdx,
+        (payload, vl): (u32, VirtualLane),
+        offered: Instant,
+    ) -> Self {
+        let lane = config.fabric.lane(vl, 0);
+        Self {
+            time: offered,
+            offered,
+            next: PacketIdx::NONE,
+            owner: NONE,
+            bytes: payload + config.fabric.header,
+            to: NONE,
+            source: config.naming.link_of(nic).0,
+            number: PacketNumber::new(0),
+            traffic: TrafficId(0),
+            kind: TrafficKind::Control,
+            vl,
+            lane,
+            held: lane,
+            flags: PacketFlags::new(0, true, false),
+            came: Step::NONE,
+            credited: PortIdx::NONE,
+            next_step: Step::NONE,
+            note: 0,
+        }
     }
 }

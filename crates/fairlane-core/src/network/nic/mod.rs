@@ -11,7 +11,7 @@ mod pulls;
 pub(super) mod queue_pairs;
 mod reassemble;
 mod resend;
-mod segment;
+pub(super) mod segment;
 pub mod transport;
 
 use super::config::Config;

@@ -4,16 +4,16 @@
 use super::flows::{Event, Expected, Key, Remains, Tag};
 use super::pull_rate::Congestion;
 use super::pulls::{Asked, Source};
+use super::segment::{Again, AtSource};
 use super::transport::{Label, Notice, Notices};
 use crate::ids::{TrafficId, VirtualLane};
 use crate::network::config::Config;
+use crate::network::fabric::narrow;
 use crate::network::features::Instance;
 use crate::network::in_flight::InFlight;
-use crate::network::index::{LaneIdx, MessageIdx, NoticeIdx, PacketIdx, PairIdx, PortIdx, TelemetryIdx};
-use crate::network::packet::{Content, Message, Packet, PacketFlags};
+use crate::network::index::{PacketIdx, PairIdx, PortIdx, TelemetryIdx};
+use crate::network::packet::Packet;
 use crate::network::port::ActivePort;
-use crate::qos::levels::TrafficKind;
-use crate::routing::Step;
 use crate::units::{Bytes, Instant};
 
 impl InFlight {
@@ -57,7 +57,8 @@ impl InFlight {
         }
         *last = time;
         let notice = Tag { received: time, to, bytes, flows, pull, trimmed, vl, control: true, ..tag };
-        self.send_notice(nic, (notice, feedback.bytes.0), feedback.vl.unwrap_or(vl), (traffic, source), time);
+        let payload = narrow(feedback.bytes);
+        self.send_notice(config, nic, (notice, payload), feedback.vl.unwrap_or(vl), (traffic, source), time);
         discarded || trimmed.is_some()
     }
 
@@ -84,45 +85,33 @@ impl InFlight {
     /// Hands a notice, with its payload, to a NIC's port at `time`: of this traffic, to this address.
     pub fn send_notice(
         &mut self,
+        config: &Config,
         nic: PortIdx,
-        (notice, payload): (Tag, u64),
+        notice: (Tag, u32),
         vl: VirtualLane,
         (traffic, to): (TrafficId, u32),
         time: Instant,
     ) {
-        let notice = self.notices.insert(notice);
-        let message = self.notice_message(notice, (to, traffic, vl), payload, (time, self.sequence));
-        self.sequence += 1;
-        self.send_message(nic, message);
+        let order = self.next_order();
+        let packet = self.make_notice(config, nic, notice, (to, traffic, vl), (time, order));
+        self.send_packet(nic, packet, time);
     }
 
-    /// The message of a notice, with this payload, to an address, by the time at which it is offered and its order.
-    pub fn notice_message(
+    /// Makes the packet of a notice, with this payload, to an address, by the time at which it is offered and its order.
+    pub fn make_notice(
         &mut self,
-        notice: NoticeIdx,
+        config: &Config,
+        nic: PortIdx,
+        (notice, payload): (Tag, u32),
         (to, traffic, vl): (u32, TrafficId, VirtualLane),
-        payload: u64,
-        (offered, sequence): (Instant, u64),
-    ) -> MessageIdx {
+        (offered, order): (Instant, u64),
+    ) -> PacketIdx {
         self.totals.control_packets += 1;
-        self.totals.control_bytes += payload;
-        self.messages.insert(Message {
-            offered,
-            sequence,
-            bytes: payload,
-            left: payload,
-            undelivered: 1,
-            sent: 0,
-            next: MessageIdx::NONE,
-            to,
-            pair: PairIdx::NONE,
-            traffic,
-            kind: TrafficKind::Control,
-            vl,
-            flags: PacketFlags::new(0, true, false),
-            any_delivered: false,
-            packed: Content::Notice(notice).into(),
-        })
+        self.totals.control_bytes += u64::from(payload);
+        let packet = Packet { to, traffic, ..Packet::at_source(config, nic, (payload, vl), offered) };
+        let packet = self.packets.insert(packet);
+        self.keep_at_source(packet, AtSource { order, pair: PairIdx::NONE, again: Again::No }, notice);
+        packet
     }
 
     /// Nobody will look at the telemetry of a packet, if it has any.
@@ -135,7 +124,6 @@ impl InFlight {
     /// Nothing is left of a trimmed packet that has come to its host but what its notice says of it.
     fn take_trimmed(&mut self, packet: PacketIdx) -> Remains {
         let Packet { owner, number, offered, kind, flags, .. } = self.packets.take(packet);
-        self.trimmed += 1;
         self.totals.packets_trimmed += 1;
         Remains { owner, number, offered, kind, flags }
     }
@@ -150,32 +138,22 @@ impl InFlight {
         (nic, time): (PortIdx, Instant),
     ) {
         let Remains { owner, number, offered, kind, flags } = remains;
-        let link = config.naming.link_of(nic);
-        let packet = self.packets.insert(Packet {
-            time,
+        let payload = tag.whole - config.fabric.header;
+        let packet = Packet {
             offered,
-            next: PacketIdx::NONE,
             owner,
-            bytes: tag.whole,
             to: tag.to,
-            source: link.0,
             number,
             traffic,
             kind,
-            vl: tag.vl,
-            lane: LaneIdx(0),
-            held: LaneIdx(0),
             flags,
-            came: Step::NONE,
-            credited: PortIdx::NONE,
-            next_step: Step::NONE,
-            note: 0,
-        });
+            ..Packet::at_source(config, nic, (payload, tag.vl), time)
+        };
+        let packet = self.packets.insert(packet);
         self.set_tag(packet, Tag::default());
-        self.trimmed -= 1;
         self.totals.packets_retransmitted += 1;
-        self.totals.bytes_retransmitted += u64::from(tag.whole - config.fabric.header);
-        self.hand_over(config, Content::Trimmed(packet), (packet, link), time);
+        self.totals.bytes_retransmitted += u64::from(payload);
+        self.hand_over(config, packet, (Again::Trimmed, config.naming.link_of(nic)), time);
     }
 
     /// A packet is trimmed at a switch. Before, it had `whole` bytes and was on virtual lane `vl`; `last_hop`: at the output to its host.
@@ -195,18 +173,8 @@ impl InFlight {
     /// A notice has come to the host of its flow.
     fn end_notice(&mut self, config: &Config, packet: PacketIdx) {
         let payload = u64::from(self.packets.take(packet).bytes - config.fabric.header);
-        self.control_packets.remove(payload);
         self.totals.control_packets_received += 1;
         self.totals.control_bytes_received += payload;
-    }
-
-    /// Whether a message that waits at a NIC is a notice, or one that was lost.
-    pub fn is_notice(&self, message: &Message) -> bool {
-        match message.content() {
-            Content::Payload(_) => false,
-            Content::Notice(_) => true,
-            Content::Lost(packet) | Content::Trimmed(packet) | Content::GivenUp(packet) => self.is_control(packet),
-        }
     }
 
     /// A notice will arrive at instant `time` at NIC `nic`, of the host whose flow it is for.
@@ -246,24 +214,12 @@ impl InFlight {
 }
 
 impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
-    /// A packet starts at this NIC at `now`. `notice`: the notice that it is; other packets have labels. `psn`: its number in its flow.
-    pub(super) fn tag(
-        &mut self,
-        packet: PacketIdx,
-        notice: Option<NoticeIdx>,
-        (label, psn): (Label, u32),
-        now: Instant,
-    ) {
+    /// A packet that is no notice starts at this NIC at `now`, with this label. `psn`: its number in its flow.
+    pub(super) fn tag(&mut self, packet: PacketIdx, (label, psn): (Label, u32), now: Instant) {
         let in_flight = &mut *self.in_flight;
         in_flight.forget_telemetry(packet);
-        let tag = match notice {
-            Some(notice) => in_flight.notices.take(notice),
-            None => {
-                let Label { pull_target: pull, entropy } = label;
-                in_flight.packets[packet].note = entropy.map_or(0, |entropy| u32::from(entropy) + 1);
-                Tag { sent: now, psn, pull, entropy: entropy.unwrap_or(0), ..Tag::default() }
-            }
-        };
-        in_flight.set_tag(packet, tag);
+        let Label { pull_target: pull, entropy } = label;
+        in_flight.packets[packet].note = entropy.map_or(0, |entropy| u32::from(entropy) + 1);
+        in_flight.set_tag(packet, Tag { sent: now, psn, pull, entropy: entropy.unwrap_or(0), ..Tag::default() });
     }
 }

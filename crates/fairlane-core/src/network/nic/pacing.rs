@@ -1,16 +1,16 @@
-//! Pacing: messages whose flow may not start a packet yet, as the [`Transport`](super::transport::Transport) says. Kept only for
+//! Pacing: packets whose flow may not start one yet, as the [`Transport`](super::transport::Transport) says. Kept only for
 //! transports that pace.
 //!
-//! At a NIC's port, just before arbitration, every message that is first in its lane's queue and whose flow may not start
-//! leaves the queue. Of a flow's messages one is released at a time: it joins its queue again at the instant from which on the
+//! At a NIC's port, just before arbitration, every packet that is first in its lane's queue and whose flow may not start
+//! leaves the queue. Of a flow's packets one is released at a time: it joins its queue again at the instant from which on the
 //! flow may start. The others follow, in order, each when a packet of the flow has started. If a flow may not start a packet
-//! before a notice arrives, none of its messages is released until then.
+//! before a notice arrives, none of them is released until then.
 
 use super::flows::{Event, Expected, Flow, Key};
-use super::transport::Label;
+use super::segment::{Again, AtSource};
 use crate::network::features::Instance;
-use crate::network::index::{LaneIdx, MessageIdx, PortIdx, Queued};
-use crate::network::packet::{Content, Message};
+use crate::network::index::{LaneIdx, PacketIdx, PortIdx};
+use crate::network::packet::Packet;
 use crate::network::port::{ActivePort, Arrival, kind};
 use crate::units::{Bytes, Instant};
 
@@ -25,7 +25,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         self.in_flight.flows[self.number].flow(key, self.config, self.port.wire)
     }
 
-    /// Messages that are released before `until` are arrivals, among those from place `next` on.
+    /// Packets that are released before `until` are arrivals, among those from place `next` on.
     #[cold]
     pub(in crate::network) fn take_released(&mut self, until: Instant, arrivals: &mut Vec<Arrival>, next: usize) {
         let due = &mut self.in_flight.flows[self.number].due;
@@ -35,59 +35,59 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         }
     }
 
-    /// Notices that arrive before `until` are arrivals of no message.
+    /// Notices that arrive before `until` are arrivals of no packet.
     #[cold]
     pub(in crate::network) fn take_notices(&self, until: Instant, arrivals: &mut Vec<Arrival>) {
         for (&(time, ..), _) in self.in_flight.flows[self.number].expected.range(..(until, PortIdx(0), 0)) {
-            insert(arrivals, 0, (time, 0, Queued::NONE));
+            insert(arrivals, 0, (time, 0, PacketIdx::NONE));
         }
     }
 
-    /// A message is about to join its queue, or, if there is none, the next notice arrives.
+    /// A packet is about to join its queue, or, if there is none, the next notice arrives.
     #[cold]
-    pub(in crate::network) fn rejoin(&mut self, index: MessageIdx) {
-        if index.is_none() {
+    pub(in crate::network) fn rejoin(&mut self, packet: PacketIdx) {
+        if packet.is_none() {
             self.take_notice();
             return;
         }
-        let message = self.in_flight.messages[index];
-        if self.in_flight.is_notice(&message) {
-            self.fill_grant(index);
+        if self.in_flight.is_control(packet) {
+            self.fill_grant(packet);
             return;
         }
-        let key = Key::of_message(&self.config.fabric, &message);
-        let selective = !self.config.fabric.go_back_n;
+        let key = self.key_of(packet);
         let flow = self.flow_of(key);
-        if flow.released == index {
-            flow.released = MessageIdx::NONE;
+        if flow.released == packet {
+            flow.released = PacketIdx::NONE;
             return;
         }
-        if selective && let Content::Lost(_) = message.content() {
-            self.note_loss(key, &message);
+        if !self.config.fabric.go_back_n && self.in_flight.at_source(packet).again == Again::Lost {
+            self.note_loss(key, packet);
         }
-        let headers = self.config.fabric.packets_of(message.left) * u64::from(self.config.fabric.header);
-        self.flow_of(key).control.offered(Bytes(message.left + headers));
+        let bytes = Bytes(self.in_flight.left_to_send(self.config, packet));
+        self.flow_of(key).control.offered(bytes);
     }
 
     /// A lost packet is given up: its flow goes on without it.
     #[cold]
-    pub(in crate::network) fn note_given_up(&mut self, message: &Message) {
-        if !self.in_flight.is_notice(message) {
-            let key = Key::of_message(&self.config.fabric, message);
-            self.note_loss(key, message);
-            if let Content::GivenUp(packet) = message.content()
-                && self.config.fabric.go_back_n
-            {
-                self.go_on_without(key, self.in_flight.tags[packet].psn, message.offered);
+    pub(in crate::network) fn note_given_up(&mut self, packet: PacketIdx) {
+        if !self.in_flight.is_control(packet) {
+            let (key, now) = (self.key_of(packet), self.in_flight.packets[packet].time);
+            self.note_loss(key, packet);
+            if self.config.fabric.go_back_n {
+                self.go_on_without(key, self.in_flight.tags[packet].psn, now);
             }
-            self.reconsider(key, message.offered);
+            self.reconsider(key, now);
         }
     }
 
+    fn key_of(&self, packet: PacketIdx) -> Key {
+        Key::of_packet(&self.config.fabric, &self.in_flight.packets[packet])
+    }
+
     /// A packet of a flow was lost, and its timeout has passed.
-    fn note_loss(&mut self, key: Key, &Message { left, offered, .. }: &Message) {
-        let bytes = Bytes(left + u64::from(self.config.fabric.header));
-        self.flow_of(key).control.lost(bytes, offered);
+    fn note_loss(&mut self, key: Key, packet: PacketIdx) {
+        let &Packet { bytes, time, .. } = &self.in_flight.packets[packet];
+        self.flow_of(key).control.lost(Bytes(u64::from(bytes)), time);
     }
 
     /// The next notice arrives, or what else is expected happens: the flow may now be allowed to start packets earlier than before.
@@ -108,8 +108,8 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
                 return;
             }
             Event::Nak(psn) => self.go_back(key, psn, now),
-            Event::Returned(psn, message) => self.take_returned(key, psn, message, now),
-            Event::Timeout(psn, sequence) => self.expire(key, psn, sequence, now),
+            Event::Returned(psn, packet) => self.take_returned(key, psn, packet, now),
+            Event::Timeout(psn, order) => self.expire(key, psn, order, now),
             Event::Discarded(packet) => {
                 self.in_flight.send_back(self.config, packet, now);
                 return;
@@ -128,34 +128,33 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         let earliest = earliest.max(now);
         let released = flow.released;
         if released.is_none() {
-            if let Some(message) = flow.next_held() {
-                self.release(key, message, earliest);
+            if let Some(packet) = flow.next_held() {
+                self.release(key, packet, earliest);
             }
             return;
         }
-        let message = &self.in_flight.messages[released];
-        if earliest < message.offered {
-            let due = (message.offered, message.sequence, released.into());
+        let time = self.in_flight.packets[released].time;
+        if earliest < time {
+            let due = (time, self.in_flight.at_source(released).order, released);
             if self.in_flight.flows[self.number].due.remove(&due) {
                 self.release(key, released, earliest);
             }
         }
     }
 
-    /// Takes messages out of the queues whose flows may not start a packet at `now`, until the first of each queue may.
+    /// Takes packets out of the queues whose flows may not start a packet at `now`, until the first of each queue may.
     #[cold]
     pub(in crate::network) fn hold_back(&mut self, now: Instant) {
         let mut lanes = self.port.waiting;
         while lanes != 0 {
             let lane = LaneIdx::first_of(lanes);
-            let index = self.lanes[self.base + lane.index()].head.message();
-            let message = &self.in_flight.messages[index];
-            if self.in_flight.is_notice(message) {
+            let packet = self.lanes[self.base + lane.index()].head;
+            if self.in_flight.is_control(packet) {
                 lanes &= lanes - 1;
                 continue;
             }
-            let (key, offered) = (Key::of_message(&self.config.fabric, message), message.offered);
-            let psn = self.in_flight.psn_to_send_again(self.config, message);
+            let (key, joined) = (self.key_of(packet), self.in_flight.packets[packet].time);
+            let psn = self.in_flight.psn_to_send_again(self.config, packet);
             let flow = self.flow_of(key);
             let earliest = if flow.back.permits(psn) { flow.control.earliest(now) } else { Instant::MAX };
             if earliest <= now {
@@ -163,16 +162,16 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
                 continue;
             }
             if flow.released.is_none() && earliest < Instant::MAX {
-                self.release(key, index, earliest);
+                self.release(key, packet, earliest);
             } else if let Some(psn) = psn {
                 flow.back.put_back(psn);
             } else {
-                flow.held.push_back(index);
+                flow.held.push_back(packet);
             }
             self.dequeue(lane);
             if I::COUNTERS {
                 // It has waited for others until now.
-                self.lanes[self.base + lane.index()].waited += now - offered;
+                self.lanes[self.base + lane.index()].waited += now - joined;
             }
             if self.port.waiting & lane.bit() == 0 {
                 lanes &= lanes - 1;
@@ -180,35 +179,26 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         }
     }
 
-    /// The arbiter of a NIC that paces has granted the next packet of a message, which is in no queue: the packet starts. The
-    /// transport accounts it, and the next message of the flow that is held is released.
+    /// The arbiter of a NIC that paces has granted a packet, which is in no queue: it starts. The transport accounts it, and the next packet
+    /// of the flow that is held is released.
     #[cold]
-    pub(in crate::network) fn start_paced(&mut self, lane: LaneIdx, message: MessageIdx, now: Instant) {
-        let record = &self.in_flight.messages[message];
-        let notice = if let Content::Notice(notice) = record.content() { Some(notice) } else { None };
-        let control = self.in_flight.is_notice(record);
-        let pair = self.pair_of(message.into());
-        let key = Key::of_message(&self.config.fabric, record);
-        let again = self.in_flight.psn_to_send_again(self.config, record);
-        let (packet, rest) = self.segment(lane, message);
+    pub(in crate::network) fn start_paced(&mut self, lane: LaneIdx, packet: PacketIdx, now: Instant) {
+        let control = self.in_flight.is_control(packet);
+        let key = self.key_of(packet);
+        let again = self.in_flight.psn_to_send_again(self.config, packet);
+        let next = self.next_of(packet);
         let bytes = Bytes(u64::from(self.in_flight.packets[packet].bytes));
-        if self.config.has::<I>().controls && (!control || notice.is_some()) {
-            let labelled = if control {
-                (Label::default(), 0)
-            } else {
-                let flow = self.flow_of(key);
-                (flow.control.label(bytes, now), flow.back.number(again))
-            };
-            self.tag(packet, notice, labelled, now);
+        if self.config.has::<I>().controls && !control {
+            let flow = self.flow_of(key);
+            let labelled = (flow.control.label(bytes, now), flow.back.number(again));
+            self.tag(packet, labelled, now);
         }
         self.start(lane, packet, now);
         if !control {
             self.account(key, bytes, now);
         }
-        if rest {
-            self.requeue(lane, message);
-        } else {
-            self.end_message(pair);
+        if next.is_some() {
+            self.follow(next);
         }
     }
 
@@ -219,22 +209,25 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         let earliest = flow.control.earliest(now);
         if flow.released.is_none()
             && earliest < Instant::MAX
-            && let Some(message) = flow.next_held()
+            && let Some(packet) = flow.next_held()
         {
-            self.release(key, message, earliest.max(now));
+            self.release(key, packet, earliest.max(now));
         }
     }
 
-    /// A message will join its queue at `time`.
-    fn release(&mut self, key: Key, index: MessageIdx, time: Instant) {
+    /// A packet will join its queue at `time`.
+    fn release(&mut self, key: Key, index: PacketIdx, time: Instant) {
         self.flow_of(key).released = index;
-        let message = &mut self.in_flight.messages[index];
-        message.offered = time;
-        let arrival = (time, message.sequence, index.into());
-        self.in_flight.flows[self.number].due.insert(arrival);
+        let AtSource { order, again, .. } = self.in_flight.at_source(index);
+        let packet = &mut self.in_flight.packets[index];
+        packet.time = time;
+        if again == Again::No {
+            packet.offered = time;
+        }
+        self.in_flight.flows[self.number].due.insert((time, order, index));
     }
 
-    /// Has the port run when the next released message joins its queue.
+    /// Has the port run when the next released packet joins its queue.
     #[cold]
     pub(in crate::network) fn wake_for_released(&mut self) {
         if let Some(time) = self.in_flight.flows[self.number].next() {

@@ -9,8 +9,8 @@ use rustc_hash::FxHashMap;
 
 use crate::ids::{JobId, Rank, VirtualLane};
 use crate::kernel::Pool;
-use crate::network::index::{MessageIdx, PairIdx, PortIdx};
-use crate::network::packet::{Injection, Message};
+use crate::network::index::{PacketIdx, PairIdx, PortIdx};
+use crate::network::packet::{Injection, Packet};
 use crate::network::parameters::Turns;
 
 /// Identity of a queue pair: adapter, job, virtual lane, and the ranks at both ends. With [`Turns::Fifo`] an adapter has one
@@ -29,11 +29,11 @@ struct QueuePair {
     key: Key,
     /// How many messages it has, among them those that will be handed over later.
     messages: u32,
-    /// The message whose packets are sent, if there is one.
-    first: MessageIdx,
-    /// The messages behind it: a list.
-    second: MessageIdx,
-    last: MessageIdx,
+    /// The packet that is sent next, of the message whose packets are sent, if there is one.
+    first: PacketIdx,
+    /// The first packets of the messages behind it: a list.
+    second: PacketIdx,
+    last: PacketIdx,
 }
 
 /// The queue pairs of a shard's NICs that have messages to send.
@@ -53,15 +53,15 @@ impl QueuePairs {
             Turns::Fifo => Key { nic, ranks: [Rank(0); 2], job: JobId(0), vl },
             Turns::AdapterFifo => Key { nic, ranks: [Rank(0); 2], job: JobId(0), vl: VirtualLane(0) },
         };
-        let none = MessageIdx::NONE;
+        let none = PacketIdx::NONE;
         let empty = QueuePair { key, messages: 0, first: none, second: none, last: none };
         let place = *self.places.entry(key).or_insert_with(|| self.pairs.insert(empty));
         self.pairs[place].messages += 1;
         place
     }
 
-    /// The first of the messages behind the one that a queue pair sends.
-    pub fn second(&self, pair: PairIdx) -> MessageIdx {
+    /// The first packet of the messages behind the one that a queue pair sends.
+    pub fn second(&self, pair: PairIdx) -> PacketIdx {
         self.pairs[pair].second
     }
 
@@ -70,37 +70,43 @@ impl QueuePairs {
         self.places.values().map(|pair| self.pairs[*pair].messages as usize).sum()
     }
 
-    /// A message joins its queue pair, or is back after its transport has held it back. Returns whether it is the first.
-    pub fn join(&mut self, pair: PairIdx, message: MessageIdx, messages: &mut Pool<Message, MessageIdx>) -> bool {
+    /// A message, by its first packet, joins its queue pair, or a packet is back after its transport has held it back. Returns whether it
+    /// is the one that the queue pair sends.
+    pub fn join(&mut self, pair: PairIdx, packet: PacketIdx, packets: &mut Pool<Packet, PacketIdx>) -> bool {
         let pair = &mut self.pairs[pair];
         if pair.first.is_none() {
-            pair.first = message;
+            pair.first = packet;
         }
-        if pair.first == message {
+        if pair.first == packet {
             return true;
         }
-        messages[message].next = MessageIdx::NONE;
+        packets[packet].next = PacketIdx::NONE;
         if pair.second.is_none() {
-            pair.second = message;
+            pair.second = packet;
         } else {
-            messages[pair.last].next = message;
+            packets[pair.last].next = packet;
         }
-        pair.last = message;
+        pair.last = packet;
         false
     }
 
-    /// The last packet of the first message of a queue pair has started. Returns the message that follows, if there is one.
-    pub fn follow(&mut self, index: PairIdx, messages: &Pool<Message, MessageIdx>) -> MessageIdx {
+    /// The packet that a queue pair sends starts, and `next` follows in its message; none after the last. Returns the packet that the queue
+    /// pair sends next, if there is one.
+    pub fn proceed(&mut self, index: PairIdx, next: PacketIdx, packets: &Pool<Packet, PacketIdx>) -> PacketIdx {
         let pair = &mut self.pairs[index];
+        pair.first = next;
+        if next.is_some() {
+            return next;
+        }
         pair.messages -= 1;
         if pair.messages == 0 {
             self.places.remove(&pair.key);
             self.pairs.take(index);
-            return MessageIdx::NONE;
+            return PacketIdx::NONE;
         }
         pair.first = pair.second;
         if pair.first.is_some() {
-            pair.second = messages[pair.first].next;
+            pair.second = packets[pair.first].next;
         }
         pair.first
     }

@@ -58,7 +58,6 @@ impl InFlight {
                 let payload = u64::from(packet.bytes - config.fabric.header);
                 self.totals.messages_delivered += 1;
                 self.totals.bytes_delivered += payload;
-                self.single_packet.remove(payload);
                 let stage = packet.flags.stage();
                 deliveries.push(Delivery {
                     at: packet.time,
@@ -77,7 +76,7 @@ impl InFlight {
     fn receive_part<I: Instance>(
         &mut self,
         config: &Config,
-        &Packet { time, source, number, traffic, .. }: &Packet,
+        &Packet { time, source, number, traffic, flags, .. }: &Packet,
         sent: MessageIdx,
         deliveries: &mut Vec<Delivery>,
     ) {
@@ -100,7 +99,7 @@ impl InFlight {
         message.undelivered -= 1;
         let last = message.undelivered == 0;
         if first || last {
-            let (token, stage) = (message.token(), message.flags.stage());
+            let (token, stage) = (message.token, flags.stage());
             deliveries.push(Delivery { at: time, token, traffic, stage, first, last });
         }
         if last {

@@ -2,17 +2,18 @@
 
 use super::flows::{Event, Expected, Key, Tag};
 use super::go_back_n::{Returned, Sequence};
+use super::segment::Again;
 use crate::ids::LinkId;
 use crate::network::config::Config;
 use crate::network::features::Instance;
 use crate::network::in_flight::InFlight;
-use crate::network::index::{MessageIdx, PacketIdx, PortIdx};
-use crate::network::packet::{Content, Message, Packet};
+use crate::network::index::{PacketIdx, PortIdx};
+use crate::network::packet::Packet;
 use crate::network::port::ActivePort;
 use crate::units::{Bytes, Instant};
 
 /// Payload of a NAK: an AETH.
-const NAK: u64 = 4;
+const NAK: u32 = 4;
 
 impl InFlight {
     /// A packet arrives with its tail at NIC `nic` at instant `time`. Returns whether it comes after a gap: it will be
@@ -35,7 +36,7 @@ impl InFlight {
         if first {
             let notice = Tag { psn: missing, nak: true, to, vl, control: true, ..Tag::default() };
             let lane = config.fabric.feedback_of(job).and_then(|feedback| feedback.vl).unwrap_or(vl);
-            self.send_notice(nic, (notice, NAK), lane, (traffic, source), time);
+            self.send_notice(config, nic, (notice, NAK), lane, (traffic, source), time);
         }
         true
     }
@@ -69,48 +70,44 @@ impl InFlight {
         self.totals.packets_retransmitted += 1;
         self.totals.bytes_retransmitted += u64::from(record.bytes - config.fabric.header);
         let returned = Instant(due.0 - config.fabric.timeout.0) + 2 * self.calendar.width();
-        let message = self.message_of(config, Content::Lost(packet), (packet, link), returned);
-        let sequence = self.messages[message].sequence;
-        for (time, event) in [(returned, Event::Returned(psn, message)), (due, Event::Timeout(psn, sequence))] {
-            self.flows[nic].expected.insert((time, nic, sequence), Expected { key, event });
+        let order = self.return_to_source(config, packet, (Again::Lost, link), returned);
+        for (time, event) in [(returned, Event::Returned(psn, packet)), (due, Event::Timeout(psn, order))] {
+            self.flows[nic].expected.insert((time, nic, order), Expected { key, event });
             self.wake_port(nic, time);
         }
     }
 
-    /// The number of a message that is a packet which its flow has gone back to.
-    pub fn psn_to_send_again(&self, config: &Config, message: &Message) -> Option<u32> {
-        match message.content() {
-            Content::Lost(packet) if config.fabric.go_back_n && !self.is_control(packet) => Some(self.tags[packet].psn),
-            _ => None,
-        }
+    /// The number of a packet at its NIC to which its flow has gone back.
+    pub fn psn_to_send_again(&self, config: &Config, packet: PacketIdx) -> Option<u32> {
+        let again = config.fabric.go_back_n && self.at_source(packet).again == Again::Lost && !self.is_control(packet);
+        again.then(|| self.tags[packet].psn)
     }
 }
 
 impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     /// A packet of a flow has come back to its sender.
-    pub(super) fn take_returned(&mut self, key: Key, psn: u32, message: MessageIdx, now: Instant) {
+    pub(super) fn take_returned(&mut self, key: Key, psn: u32, packet: PacketIdx, now: Instant) {
         let back = &mut self.flow_of(key).back;
-        back.returned.insert(psn, Returned { message, released: false });
+        back.returned.insert(psn, Returned { packet, released: false });
         if back.cursor.is_some_and(|cursor| cursor <= psn) {
-            self.note_returned(key, &[message], now);
+            self.note_returned(key, &[packet], now);
         }
     }
 
     /// A flow learns at `now` that the packet `psn` is missing.
     pub(super) fn go_back(&mut self, key: Key, psn: u32, now: Instant) {
         let flow = self.flow_of(key);
-        let messages = flow.back.begin(psn);
-        if messages.is_empty() {
+        let returned = flow.back.begin(psn);
+        if returned.is_empty() {
             return;
         }
-        let released = std::mem::replace(&mut flow.released, MessageIdx::NONE);
-        self.note_returned(key, &messages, now);
+        let released = std::mem::take(&mut flow.released);
+        self.note_returned(key, &returned, now);
         if released.is_none() {
             return;
         }
-        let record = &self.in_flight.messages[released];
-        let (due, again) = (record.offered, self.in_flight.psn_to_send_again(self.config, record));
-        let arrival = (due, record.sequence, released.into());
+        let again = self.in_flight.psn_to_send_again(self.config, released);
+        let arrival = (self.in_flight.packets[released].time, self.in_flight.at_source(released).order, released);
         if !self.in_flight.flows[self.number].due.remove(&arrival) {
             // It joins its queue in this window, and is taken out of it if it is not its turn.
             return;
@@ -123,9 +120,9 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     }
 
     /// The timeout of a packet passes at `now`: its flow goes back to it, unless it was sent again since.
-    pub(super) fn expire(&mut self, key: Key, psn: u32, sequence: u64, now: Instant) {
-        let Some(&Returned { message, .. }) = self.flow_of(key).back.returned.get(&psn) else { return };
-        if self.in_flight.messages[message].sequence != sequence {
+    pub(super) fn expire(&mut self, key: Key, psn: u32, order: u64, now: Instant) {
+        let Some(&Returned { packet, .. }) = self.flow_of(key).back.returned.get(&psn) else { return };
+        if self.in_flight.at_source(packet).order != order {
             return;
         }
         self.go_back(key, psn, now);
@@ -140,12 +137,12 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     }
 
     /// The transport of a flow learns that packets are not in flight any more, and are to be sent again.
-    fn note_returned(&mut self, key: Key, messages: &[MessageIdx], now: Instant) {
-        for message in messages {
-            let bytes = self.in_flight.messages[*message].left + u64::from(self.config.fabric.header);
+    fn note_returned(&mut self, key: Key, packets: &[PacketIdx], now: Instant) {
+        for packet in packets {
+            let bytes = Bytes(u64::from(self.in_flight.packets[*packet].bytes));
             let control = &mut self.flow_of(key).control;
-            control.lost(Bytes(bytes), now);
-            control.offered(Bytes(bytes));
+            control.lost(bytes, now);
+            control.offered(bytes);
         }
     }
 }

@@ -1,110 +1,145 @@
-//! Segmentation: a message at a NIC's port becomes packets of at most one MTU, one at a time.
+//! Segmentation: a message is packets of at most one MTU, of which its NIC has one at a time: the first from the injection on, and
+//! the next from the start of the one before it.
 
+use crate::network::config::Config;
 use crate::network::features::Instance;
 use crate::network::in_flight::InFlight;
-use crate::network::index::{LaneIdx, MessageIdx, PacketIdx, PairIdx, PortIdx, Queued};
-use crate::network::packet::{Content, Message, Packet, PacketNumber};
+use crate::network::index::{PacketIdx, PairIdx};
+use crate::network::nic::flows::Tag;
+use crate::network::packet::{Owner, Packet, PacketNumber};
 use crate::network::port::{ActivePort, kind};
-use crate::routing::Step;
+
+/// What the NIC that sends a packet keeps of it until it starts, if the network has
+/// [`Features::at_source`](crate::network::features::Features::at_source).
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::network) struct AtSource {
+    /// Order among the packets that are offered at one instant: the order in which they were made, then those that are sent again.
+    pub order: u64,
+    /// The queue pair of its message, if it has one; see [`queue_pairs`](super::queue_pairs).
+    pub pair: PairIdx,
+    pub again: Again,
+}
+
+/// Why a packet is at its NIC once more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::network) enum Again {
+    /// It is not.
+    #[default]
+    No,
+    /// It was lost, see [`loss`](crate::network::loss).
+    Lost,
+    /// A switch has trimmed it.
+    Trimmed,
+    /// It was lost, and is given up.
+    GivenUp,
+}
+
+impl InFlight {
+    /// Adds a packet to those at its NIC, after all that are there.
+    #[inline(always)]
+    pub(super) fn make<I: Instance>(&mut self, config: &Config, packet: Packet, pair: PairIdx) -> PacketIdx {
+        let index = self.packets.insert(packet);
+        if config.has::<I>().at_source() {
+            let order = self.next_order();
+            self.keep_at_source(index, AtSource { order, pair, again: Again::No }, Tag::default());
+        }
+        index
+    }
+
+    /// The order of the next packet that is made.
+    pub fn next_order(&mut self) -> u64 {
+        self.order += 1;
+        self.order
+    }
+
+    /// What its NIC keeps of a packet.
+    pub fn at_source(&self, packet: PacketIdx) -> AtSource {
+        self.at_source.get(packet).copied().unwrap_or_default()
+    }
+
+    /// What its NIC keeps of a new packet, and its tag, if packets have tags.
+    #[cold]
+    pub fn keep_at_source(&mut self, packet: PacketIdx, kept: AtSource, tag: Tag) {
+        self.at_source.grow_to(packet, AtSource::default());
+        self.at_source[packet] = kept;
+        if self.tagged {
+            self.set_tag(packet, tag);
+        }
+    }
+
+    /// Bytes on the wire of all that is left to send of what a packet that waits at its NIC stands for: itself, and the packets of its
+    /// message after it.
+    pub fn left_to_send(&self, config: &Config, packet: PacketIdx) -> u64 {
+        let bytes = u64::from(self.packets[packet].bytes);
+        match self.packets[packet].owner() {
+            Owner::Part(message) if self.at_source(packet).again == Again::No && self.messages[message].left > 0 => {
+                let left = self.messages[message].left;
+                bytes + left + config.fabric.packets_of(left) * u64::from(config.fabric.header)
+            }
+            _ => bytes,
+        }
+    }
+}
 
 impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
-    /// Makes the next packet of a message that is in no queue. Returns the packet, and whether the message has more.
+    /// Makes the packet that follows at this NIC when `packet`, which is in no queue, starts: the next of its message or, after the last,
+    /// the first of the next message of its queue pair. None if nothing follows.
     #[inline(always)]
-    pub(in crate::network) fn segment(&mut self, lane: LaneIdx, index: MessageIdx) -> (PacketIdx, bool) {
-        let InFlight { messages, packets, single_packet, control_packets, .. } = &mut *self.in_flight;
-        let message = &mut messages[index];
-        let owner = match message.content() {
-            Content::Lost(packet) | Content::Trimmed(packet) => return (self.send_again(lane, index, packet), false),
-            Content::Payload(token) if message.flags.whole() => token,
-            _ => index.0,
-        };
-        let payload = self.config.fabric.payload(message.left);
-        message.left -= u64::from(payload);
-        let number = message.sent;
-        message.sent += 1;
-        let flags = message.flags;
-        let packet = packets.insert(Packet {
-            time: message.offered,
-            offered: message.offered,
-            next: PacketIdx::NONE,
-            owner,
-            bytes: payload + self.config.fabric.header,
-            to: message.to,
-            source: self.config.naming.link_of(self.number).0,
-            number: PacketNumber::new(number, self.config.conditions.routes.tag),
-            traffic: message.traffic,
-            kind: message.kind,
-            vl: message.vl,
-            lane,
-            held: lane,
-            came: Step::NONE,
-            credited: PortIdx::NONE,
-            next_step: Step::NONE,
-            note: 0,
-            flags,
-        });
-        if flags.whole() {
-            // The packet stands for it from now on.
-            match message.content() {
-                Content::Notice(_) => control_packets.add(message.bytes),
-                _ => single_packet.add(message.bytes),
-            }
-            messages.take(index);
-            return (packet, false);
+    pub(in crate::network) fn next_of(&mut self, packet: PacketIdx) -> PacketIdx {
+        let paired = self.config.has::<I>().pairs;
+        if !paired && self.in_flight.packets[packet].flags.whole() {
+            return PacketIdx::NONE;
         }
+        if self.config.has::<I>().at_source() && self.in_flight.at_source(packet).again != Again::No {
+            return PacketIdx::NONE;
+        }
+        let pair = if paired { self.take_pair(packet) } else { PairIdx::NONE };
+        let next = self.next_of_message(packet, pair);
+        if pair.is_none() {
+            return next;
+        }
+        self.in_flight.queue_pairs.proceed(pair, next, &self.in_flight.packets)
+    }
+
+    /// Makes the next packet of a message, if it has one.
+    #[inline(always)]
+    fn next_of_message(&mut self, packet: PacketIdx, pair: PairIdx) -> PacketIdx {
+        let before = self.in_flight.packets[packet];
+        let Owner::Part(message) = before.owner() else { return PacketIdx::NONE };
+        let message = &mut self.in_flight.messages[message];
         if message.left == 0 {
-            message.pair = PairIdx::NONE;
+            return PacketIdx::NONE;
         }
-        (packet, message.left > 0)
+        let payload = self.config.fabric.payload(message.left);
+        let number = PacketNumber::new(message.made);
+        message.left -= u64::from(payload);
+        message.made += 1;
+        let next = Packet { bytes: payload + self.config.fabric.header, number, next: PacketIdx::NONE, ..before };
+        let next = self.in_flight.packets.insert(next);
+        if self.config.has::<I>().at_source() {
+            // In the place of the one before it.
+            let order = self.in_flight.at_source(packet).order;
+            self.in_flight.keep_at_source(next, AtSource { order, pair, again: Again::No }, Tag::default());
+        }
+        next
     }
 
-    /// A lost packet is retransmitted: the one that stands in the queue as this message.
+    /// The packet is no longer that which its queue pair sends.
     #[cold]
-    fn send_again(&mut self, lane: LaneIdx, index: MessageIdx, lost: PacketIdx) -> PacketIdx {
-        let InFlight { messages, packets, .. } = &mut *self.in_flight;
-        let Message { offered, .. } = messages.take(index);
-        let packet = &mut packets[lost];
-        *packet = Packet {
-            time: offered,
-            next: PacketIdx::NONE,
-            lane,
-            held: lane,
-            came: Step::NONE,
-            credited: PortIdx::NONE,
-            next_step: Step::NONE,
-            note: 0,
-            number: packet.number.on(self.config.conditions.routes.tag),
-            ..*packet
-        };
-        lost
-    }
-
-    /// The queue pair of a message at a NIC, if it has one.
-    #[inline(always)]
-    pub(in crate::network) fn pair_of(&self, queued: Queued) -> PairIdx {
-        if KIND == kind::NIC && self.config.has::<I>().pairs {
-            self.in_flight.messages[queued.message()].pair
-        } else {
-            PairIdx::NONE
+    fn take_pair(&mut self, packet: PacketIdx) -> PairIdx {
+        match self.in_flight.at_source.get_mut(packet) {
+            Some(kept) => std::mem::take(&mut kept.pair),
+            None => PairIdx::NONE,
         }
     }
 
-    /// A message (packet, at a switch) comes to its lane. Returns whether it joins its queue: not if it follows others of its queue
-    /// pair.
+    /// A packet comes to its lane. Returns whether it joins its queue: not if it follows others of its queue pair.
     #[inline(always)]
-    pub(in crate::network) fn goes_first(&mut self, queued: Queued) -> bool {
-        let pair = self.pair_of(queued);
-        pair.is_none() || self.in_flight.queue_pairs.join(pair, queued.message(), &mut self.in_flight.messages)
-    }
-
-    /// The last packet of a message has started: the next of its queue pair follows, like the next packet of a message.
-    #[inline(always)]
-    pub(in crate::network) fn end_message(&mut self, pair: PairIdx) {
-        if KIND == kind::NIC && pair.is_some() {
-            let next = self.in_flight.queue_pairs.follow(pair, &self.in_flight.messages);
-            if next.is_some() {
-                self.requeue(self.entry(next.into()).lane, next);
-            }
+    pub(in crate::network) fn goes_first(&mut self, packet: PacketIdx) -> bool {
+        if KIND != kind::NIC || !self.config.has::<I>().pairs {
+            return true;
         }
+        let pair = self.in_flight.at_source(packet).pair;
+        pair.is_none() || self.in_flight.queue_pairs.join(pair, packet, &mut self.in_flight.packets)
     }
 }

@@ -4,7 +4,7 @@ use super::queue::PortQueues;
 use super::{ActivePort, kind};
 use crate::ids::VirtualLane;
 use crate::network::features::Instance;
-use crate::network::index::{LaneIdx, PacketIdx, Queued};
+use crate::network::index::{LaneIdx, PacketIdx};
 use crate::qos::arbiter::Lanes;
 use crate::units::{Bytes, Instant};
 
@@ -12,7 +12,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     /// The link is free: the arbiter picks a lane whose first packet has credits, and the packet leaves its queue. If there is
     /// none, the port is stalled.
     #[inline]
-    pub(super) fn arbitrate(&mut self, now: Instant) -> Option<(LaneIdx, Queued)> {
+    pub(super) fn arbitrate(&mut self, now: Instant) -> Option<(LaneIdx, PacketIdx)> {
         if self.config.has::<I>().pfc && !self.down() {
             self.absorb_credits(now);
         }
@@ -39,28 +39,24 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         Some((lane, self.dequeue(lane)))
     }
 
-    /// The arbiter has granted a packet, or the next one of a message, which is in no queue: it starts.
+    /// The arbiter has granted a packet, which is in no queue: it starts. At a NIC the one that follows it joins the queue.
     #[inline(always)]
-    pub(super) fn send(&mut self, lane: LaneIdx, queued: Queued, now: Instant) {
+    pub(super) fn send(&mut self, lane: LaneIdx, packet: PacketIdx, now: Instant) {
         if KIND != kind::NIC {
             if self.config.has::<I>().marks {
-                self.mark(lane, queued.packet(), now);
+                self.mark(lane, packet, now);
             }
-            self.start(lane, queued.packet(), now);
+            self.start(lane, packet, now);
             return;
         }
-        let message = queued.message();
         if self.paces() {
-            self.start_paced(lane, message, now);
+            self.start_paced(lane, packet, now);
             return;
         }
-        let pair = self.pair_of(queued);
-        let (packet, rest) = self.segment(lane, message);
+        let next = self.next_of(packet);
         self.start(lane, packet, now);
-        if rest {
-            self.requeue(lane, message);
-        } else {
-            self.end_message(pair);
+        if next.is_some() {
+            self.follow(next);
         }
     }
 

@@ -12,8 +12,8 @@ impl<I: Instance> ActivePort<'_, I, { kind::BUFFERED }> {
         if self.port.stalled {
             self.end_stall(now);
         }
-        let entry = QueueEntry { time: now, ..self.entry(packet.into()) };
-        self.enqueue(packet.into(), &entry);
+        let entry = QueueEntry { time: now, ..self.entry(packet) };
+        self.enqueue(packet, &entry);
     }
 
     /// Credits may have arrived by `now`. Returns whether the port has been waiting for them.
@@ -30,9 +30,9 @@ impl<I: Instance> ActivePort<'_, I, { kind::BUFFERED }> {
     pub fn decide(&mut self, now: Instant) -> Option<Option<(LaneIdx, QueueEntry)>> {
         let free = self.port.waiting != 0 && !self.port.stalled && self.port.busy_until <= now;
         let decided = free.then(|| self.arbitrate(now))?;
-        Some(decided.map(|(lane, queued)| {
-            let entry = self.entry(queued);
-            self.send(lane, queued, now);
+        Some(decided.map(|(lane, packet)| {
+            let entry = self.entry(packet);
+            self.send(lane, packet, now);
             (lane, entry)
         }))
     }

@@ -2,13 +2,13 @@
 
 use crate::ids::TrafficId;
 use crate::network::credits::Credits;
-use crate::network::index::{LaneIdx, Queued};
+use crate::network::index::{LaneIdx, PacketIdx};
 use crate::observe::Waiters;
 use crate::units::{Instant, Picoseconds};
 
 /// The kinds of port.
 pub(in crate::network) mod kind {
-    /// A NIC's, whose queues hold messages instead of packets.
+    /// A NIC's.
     pub const NIC: u8 = 0;
     /// A switch's towards a switch.
     pub const TO_SWITCH: u8 = 1;
@@ -68,8 +68,8 @@ impl Port {
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(in crate::network) struct Lane {
-    pub head: Queued,
-    pub tail: Queued,
+    pub head: PacketIdx,
+    pub tail: PacketIdx,
     pub credits: Credits,
     pub depth: u32,
     pub max_depth: u32,
@@ -86,8 +86,8 @@ const _: () = assert!(size_of::<Port>() == 64 && size_of::<Lane>() == 64);
 impl Lane {
     pub const fn new(buffer: u32) -> Self {
         Self {
-            head: Queued::NONE,
-            tail: Queued::NONE,
+            head: PacketIdx::NONE,
+            tail: PacketIdx::NONE,
             credits: Credits::new(buffer),
             depth: 0,
             max_depth: 0,
@@ -113,7 +113,7 @@ pub(in crate::network) struct LaneMarking {
 }
 
 /// An arrival at a port: time, order among those of one time, what arrives.
-pub(in crate::network) type Arrival = (Instant, u64, Queued);
+pub(in crate::network) type Arrival = (Instant, u64, PacketIdx);
 
 /// The lanes of a set.
 pub(in crate::network) fn each_lane(mut set: u64) -> impl Iterator<Item = LaneIdx> {

@@ -33,6 +33,9 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
             packet.came = Step::new(came);
             packet.held = lane;
             packet.credited = self.number;
+            if KIND == kind::NIC {
+                packet.number = packet.number.on(config.conditions.routes.tag);
+            }
             if !config.fabric.by_switch {
                 let hop = config.conditions.routes.of(packet).next_hop(at, came, HostId(packet.to));
                 packet.lane = config.fabric.lane(packet.vl, hop.channel);

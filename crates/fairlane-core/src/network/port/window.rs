@@ -2,7 +2,7 @@
 
 use super::{ActivePort, Arrival, UNCHARGED, each_lane, kind};
 use crate::network::features::Instance;
-use crate::network::index::Queued;
+use crate::network::index::PacketIdx;
 use crate::units::{Instant, Picoseconds};
 
 impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
@@ -10,7 +10,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     /// a queue if it can before then, and joins one otherwise. Most packets of a fabric that is not congested take
     /// this path. Returns whether nothing is left to do.
     #[inline(always)]
-    pub fn pass(&mut self, first: &mut Queued, until: Instant) -> bool {
+    pub fn pass(&mut self, first: &mut PacketIdx, until: Instant) -> bool {
         let entry = self.entry(*first);
         let now = entry.time.max(self.port.busy_until);
         // A port that is stalled has been free since before.
@@ -31,12 +31,12 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         self.observation.waited_for_link::<I>(self.number, self.port, entry.traffic, now - entry.time);
         self.grant_single(entry.lane, entry.bytes, now);
         self.goes_first(*first);
-        self.send(entry.lane, std::mem::replace(first, Queued::NONE), now);
+        self.send(entry.lane, std::mem::replace(first, PacketIdx::NONE), now);
         self.port.waiting == 0
     }
 
     /// Runs the port through the open window, which ends at `until` (excluded). `first`: the head of its inbox.
-    pub fn run(&mut self, first: Queued, until: Instant, arrivals: &mut Vec<Arrival>) {
+    pub fn run(&mut self, first: PacketIdx, until: Instant, arrivals: &mut Vec<Arrival>) {
         self.sort(first, arrivals);
         if self.config.has::<I>().loses {
             self.lose_arrivals(arrivals);
@@ -74,8 +74,8 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
                 self.end_stall(now);
             }
             self.port.busy_until = now;
-            while let Some(&(_, _, queued)) = arrivals.get(taken).filter(|arrival| arrival.0 <= now) {
-                self.admit(queued, until);
+            while let Some(&(_, _, packet)) = arrivals.get(taken).filter(|arrival| arrival.0 <= now) {
+                self.admit(packet, until);
                 taken += 1;
             }
             if now >= until && !self.paces() {
@@ -112,22 +112,22 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
 
     /// An arrival joins its queue.
     #[inline(always)]
-    fn admit(&mut self, queued: Queued, until: Instant) {
+    fn admit(&mut self, packet: PacketIdx, until: Instant) {
         let has = self.config.has::<I>();
-        if KIND == kind::NIC && has.loses && queued.is_some() && self.gives_up(queued.message(), until) {
+        if KIND == kind::NIC && has.loses && packet.is_some() && self.gives_up(packet, until) {
             return;
         }
         if self.paces() {
-            self.rejoin(queued.message());
-            if queued.is_none() {
+            self.rejoin(packet);
+            if packet.is_none() {
                 return;
             }
         }
-        if KIND != kind::NIC && has.lossy && !self.finds_room(queued.packet()) {
+        if KIND != kind::NIC && has.lossy && !self.finds_room(packet) {
             return;
         }
-        if self.goes_first(queued) {
-            self.enqueue(queued, &self.entry(queued));
+        if self.goes_first(packet) {
+            self.enqueue(packet, &self.entry(packet));
         }
     }
 
