@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use super::MpiShard;
 use super::collective::nonblocking;
-use super::mail::Mail;
 use super::messaging::Messaging;
 use super::p2p::transfer::Stage;
 use super::rank::{NEVER, RankState};
+use super::report::Mail;
 use crate::error::RunError;
 use crate::ids::HostId;
 use crate::kernel::NONE;

@@ -24,7 +24,6 @@ mod endpoint;
 mod errors;
 mod interpreter;
 mod laws;
-mod mail;
 mod messaging;
 mod naming;
 mod p2p;
@@ -43,9 +42,9 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-pub use mail::Mail;
 pub use p2p::rails::RailPolicy;
 pub use parameters::Parameters;
+pub use report::Mail;
 
 use crate::error::RunError;
 use crate::ids::{HostId, JobId};

@@ -4,9 +4,9 @@ use rustc_hash::FxHashMap;
 
 use super::config::Config;
 use super::credits::CreditReturns;
+use super::exchange::Mail;
 use super::features::Instance;
 use super::index::{HostIdx, LaneIdx, MessageIdx, PacketIdx, PortIdx};
-use super::mail::Mail;
 use super::nic::flows::{Flows, Tag};
 use super::nic::queue_pairs::QueuePairs;
 use super::nic::segment::AtSource;

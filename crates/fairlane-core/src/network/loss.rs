@@ -12,10 +12,10 @@
 //! its job has been stopped, and is ignored. A notice that is given up is processed as if it had come.
 
 use super::config::Config;
+use super::exchange::{Receiver, Returned};
 use super::features::Instance;
 use super::in_flight::InFlight;
 use super::index::{LaneIdx, PacketIdx, PairIdx, PortIdx};
-use super::mail::{Receiver, Returned};
 use super::nic::segment::{Again, AtSource};
 use super::packet::Packet;
 use super::partition::PortPlace;

@@ -115,7 +115,7 @@ impl Stage {
 /// A message between two ranks, from the send call to its completion on both sides, or a one-sided operation. One cache line.
 ///
 /// At any time one of the two ends has it. It goes to the other with each message of the transfer: within a shard both use the
-/// same record; to another shard the record goes as [`mail`](crate::mpi::mail).
+/// same record; to another shard the record goes as [`Mail`](crate::mpi::Mail).
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(in crate::mpi) struct Transfer {
