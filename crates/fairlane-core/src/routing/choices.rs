@@ -70,12 +70,14 @@ impl Choices {
     /// The link that a slot's list has for packets of this spread, which is asked for only if there are several.
     #[inline]
     pub fn pick(&self, slot: usize, spread: impl FnOnce() -> u32) -> LinkId {
-        match self.list(slot) {
-            [only] => *only,
-            list => {
-                list[share(spread(), u32::try_from(list.len()).expect("invariant: fewer than 2^32 links")) as usize]
-            }
-        }
+        let entry = self.slots[slot];
+        if entry.0 & Self::OTHER == 0 { entry } else { self.pick_other(slot, spread()) }
+    }
+
+    #[inline(never)]
+    fn pick_other(&self, slot: usize, spread: u32) -> LinkId {
+        let list = self.list(slot);
+        list[share(spread, u32::try_from(list.len()).expect("invariant: fewer than 2^32 links")) as usize]
     }
 }
 

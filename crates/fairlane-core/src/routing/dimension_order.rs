@@ -50,9 +50,9 @@ pub(super) struct DimensionOrder {
 /// One dimension of the grid.
 struct Dimension {
     side: u32,
-    /// Where its coordinate begins in the packed ones, and how many bits it has.
+    /// Where its coordinate begins in the packed ones, and the bits that it has, at the lowest place.
     shift: u32,
-    bits: u32,
+    mask: u32,
     /// Its first slot: those to the next and to the previous switch, or one for each coordinate.
     slot: u32,
     has_dateline: bool,
@@ -72,7 +72,8 @@ impl DimensionOrder {
         for (number, &side) in (0..).zip(&grid.sides) {
             let bits = u32::BITS - (side - 1).leading_zeros();
             let has_dateline = grid.line == LineCabling::Ring && side >= RING_WITH_DATELINE;
-            dimensions.push(Dimension { side, shift, bits, slot: slots, has_dateline, odd: u32::from(side > 2) });
+            let (mask, odd) = ((1 << bits) - 1, u32::from(side > 2));
+            dimensions.push(Dimension { side, shift, mask, slot: slots, has_dateline, odd });
             slots += if grid.line == LineCabling::Full { side } else { 2 };
             let end = (shift + bits) as usize;
             let Some(own) = dimension_of.get_mut(shift as usize..end) else {
@@ -139,7 +140,7 @@ impl Dimension {
     /// Its coordinate of packed ones.
     #[inline]
     fn coordinate(&self, packed: u64) -> u32 {
-        ((packed >> self.shift) & ((1 << self.bits) - 1)) as u32
+        (packed >> self.shift) as u32 & self.mask
     }
 
     /// The slot of a link between two coordinates.

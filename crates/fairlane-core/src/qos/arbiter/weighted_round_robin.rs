@@ -49,13 +49,17 @@ impl Default for Weights {
 }
 
 /// The state of a port.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 struct Turn {
-    /// The current lane; none before the first turn.
-    lane: Option<VirtualLane>,
+    /// The current lane; before the first turn the last, with no packets left.
+    lane: VirtualLane,
     /// Packets left to it.
     left: u16,
 }
+
+/// After it comes lane 0.
+#[allow(clippy::cast_possible_truncation, reason = "31")]
+const LAST: VirtualLane = VirtualLane(MAX_VIRTUAL_LANES as u8 - 1);
 
 struct WeightedRoundRobin {
     weights: [u16; MAX_VIRTUAL_LANES],
@@ -86,18 +90,24 @@ impl Arbiter for WeightedRoundRobin {
     type State = Turn;
 
     fn begin(&self, _bandwidth: BitsPerSec) -> Turn {
-        Turn::default()
+        Turn { lane: LAST, left: 0 }
     }
 
     #[inline]
     fn pick(&self, turn: &mut Turn, ready: Lanes, _queues: &dyn Queues, _now: Instant) -> VirtualLane {
-        if let Some(lane) = turn.lane.filter(|lane| turn.left > 0 && ready.contains(*lane)) {
-            return lane;
+        if turn.left > 0 && ready.contains(turn.lane) {
+            return turn.lane;
         }
-        let after = turn.lane.map_or(VirtualLane(0), |lane| VirtualLane(lane.0 + 1));
-        let next = ready.next_from(after).expect("invariant: a lane is ready");
-        *turn = Turn { lane: Some(next), left: self.weights[next.index()] };
-        next
+        let lane = ready.next_from(VirtualLane(turn.lane.0 + 1)).expect("invariant: a lane is ready");
+        *turn = Turn { lane, left: self.weights[lane.index()] };
+        lane
+    }
+
+    #[inline]
+    fn serve_alone(&self, turn: &mut Turn, lane: VirtualLane, _bytes: Bytes, _now: Instant) {
+        let left = if turn.lane == lane { turn.left } else { 0 };
+        let full = self.weights[lane.index() % MAX_VIRTUAL_LANES];
+        *turn = Turn { lane, left: if left == 0 { full } else { left } - 1 };
     }
 
     #[inline]
