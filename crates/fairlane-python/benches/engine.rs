@@ -17,7 +17,7 @@ use std::time::Duration;
 use cpu_time::ProcessTime;
 use fairlane_core::ids::HostId;
 use fairlane_core::rng;
-use fairlane_core::routing::{self, Hop, Loads, Visit};
+use fairlane_core::routing::{self, Hop, Loads, PortLoads, Visit};
 use fairlane_core::simulation::Parallelism;
 use fairlane_core::topology::{Graph, Vertex};
 use rand::{Rng, RngExt};
@@ -116,7 +116,8 @@ fn choice(graph: &Graph, routing: &str, choices: u64) -> f64 {
     let mut random = rng::stream(1, "choices", 0);
     let links = graph.links().len();
     let queued: Vec<u32> = (0..links).map(|_| random.random_range(0..4 * 4122)).collect();
-    let loads = Loads { all: &queued, ..Loads::default() };
+    let ports = PortLoads { all: queued, ..Default::default() };
+    let loads = Loads::of(&ports);
     let hosts = u32::try_from(graph.hosts()).expect("few hosts");
     let (mut chosen, start) = (0, ProcessTime::now());
     while chosen < choices {

@@ -8,7 +8,7 @@ use fairlane_core::observe::Departure;
 use fairlane_core::program::script::{Line, Script};
 use fairlane_core::program::{COMM_WORLD, Collective, CollectiveKind, Op, P2p, Program, SendMode, Volume};
 use fairlane_core::registry::Registry;
-use fairlane_core::routing::{Hop, Loads, Visit};
+use fairlane_core::routing::{Hop, Loads, PortLoads, Visit};
 use fairlane_core::simulation::{Parallelism, Simulation, Spec};
 use fairlane_core::topology::{Graph, LinkRole, Vertex};
 use fairlane_core::units::{Bytes, Instant};
@@ -198,7 +198,8 @@ fn a_job_keeps_to_one_spine_and_jobs_are_spread() {
     let graph = build();
     let routing = registry().routings.build("spine_by_job", &Value::Null, &graph).unwrap();
     let none = vec![0; graph.links().len()];
-    let loads = Loads { all: &none, ..Loads::default() };
+    let ports = PortLoads { all: none, ..Default::default() };
+    let loads = Loads::of(&ports);
     let first = graph.ports(Vertex::Host(HostId(0))).next().unwrap();
     let mut counts: BTreeMap<LinkId, u32> = BTreeMap::new();
     for job in 0..4000 {

@@ -276,7 +276,7 @@ mod tests {
         }
         let mut used = |window: u64, link: u32| {
             network.shards[0].in_flight.occupancy.open(window);
-            network.shards[0].in_flight.occupancy.view(LinkId(0), &[0, 1]).all[link as usize]
+            network.shards[0].in_flight.occupancy.view(LinkId(0), &[0, 1]).ports.all[link as usize]
         };
         assert_eq!([used(at_nic, nic), used(at_nic + 1, nic)], [4122, 0]);
         assert_eq!([used(at_switch, switch), used(at_switch + 1, switch)], [4122, 0]);

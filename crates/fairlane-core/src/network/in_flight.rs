@@ -246,48 +246,6 @@ impl InFlight {
     }
 }
 
-/// Sorts arrivals at switches.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Sorting {
-    /// By range of switches: where its next arrival goes.
-    places: Vec<usize>,
-}
-
-impl Sorting {
-    /// Sorts arrivals by switch, time and link, into another list; of equals (empty packets of one link) the older stays first.
-    pub fn sort(&mut self, arrivals: &[AtSwitch], sorted: &mut Vec<AtSwitch>) {
-        let Some(most) = arrivals.iter().map(|arrival| arrival.switch.0).max() else {
-            sorted.clear();
-            return;
-        };
-        // Ranges of switches, about as many as arrivals.
-        let shift = (most as usize / arrivals.len()).checked_ilog2().map_or(0, |bits| bits + 1);
-        self.places.clear();
-        self.places.resize((most as usize >> shift) + 2, 0);
-        for arrival in arrivals {
-            self.places[(arrival.switch.index() >> shift) + 1] += 1;
-        }
-        for place in 1..self.places.len() {
-            self.places[place] += self.places[place - 1];
-        }
-        sorted.resize(arrivals.len(), arrivals[0]);
-        for arrival in arrivals {
-            let place = &mut self.places[arrival.switch.index() >> shift];
-            sorted[*place] = *arrival;
-            *place += 1;
-        }
-        let key = |it: &AtSwitch| u128::from(it.switch.0) << 96 | u128::from(it.time.0) << 32 | u128::from(it.link.0);
-        for at in 1..sorted.len() {
-            let (arrival, mut place) = (sorted[at], at);
-            while place > 0 && key(&sorted[place - 1]) > key(&arrival) {
-                sorted[place] = sorted[place - 1];
-                place -= 1;
-            }
-            sorted[place] = arrival;
-        }
-    }
-}
-
 /// The last of a list, if it has any.
 fn last<I: Index>(first: I, next: impl Fn(I) -> I) -> Option<I> {
     let some = |index: I| (index.number() != NONE).then_some(index);

@@ -100,7 +100,7 @@ impl Network {
         let (links, lanes) = (self.graph().links().len(), self.config().fabric.lanes);
         let (mut booked, mut credits) = (Vec::new(), Vec::new());
         for (_, shard, port) in self.each_port() {
-            booked.push(shard.in_flight.occupancy.view(LinkId(0), &[]).all[port.index()]);
+            booked.push(shard.in_flight.occupancy.view(LinkId(0), &[]).ports.all[port.index()]);
         }
         for shard in &self.shards {
             let link = |port| shard.config.naming.link_of(PortIdx(port)).index();
@@ -131,7 +131,7 @@ impl Network {
         let mut found = vec![0; self.graph().links().len()];
         self.for_each_queued(|_, PacketState { next, .. }| next.iter().for_each(|link| found[link.index()] += 1));
         for (link, shard, port) in self.each_port() {
-            let counted = shard.in_flight.occupancy.view(LinkId(0), &[]).waiting.get(port.index());
+            let counted = shard.in_flight.occupancy.view(LinkId(0), &[]).ports.waiting.get(port.index());
             if let Some(counted) = counted.filter(|counted| **counted != found[link.index()]) {
                 return Err(format!("link {link}: {counted} packets are counted, {} wait", found[link.index()]));
             }

@@ -6,44 +6,31 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::atomic::AtomicU32;
-use std::sync::atomic::Ordering::Relaxed;
 
 use super::index::{LaneIdx, PortIdx};
 use crate::ids::LinkId;
-use crate::routing::{LaneLoads, Loads};
+use crate::routing::{LaneLoads, Loads, PortLoads};
 
 /// Windows ahead for which credits are kept in lists; those that come later wait in a heap.
 const SLOTS: u64 = 64;
 
-/// The occupancy of all ports.
+/// The occupancy of all ports, as of the opening of the open window, plus what has been routed or injected since.
 #[derive(Clone, Default)]
 pub(super) struct Occupancy {
-    ports: Cells,
-    /// See [`Loads::waiting`]; empty if that is not kept.
-    waiting: Vec<u32>,
-    /// See [`Loads::full`].
-    full: u32,
-    /// See [`Loads::turns`].
-    turns: Turns,
+    ports: PortLoads,
+    /// The ports whose entries in `routed` may not be zero.
+    touched: Vec<PortIdx>,
+    credits: Returning,
     /// The same of all lanes, if the routing looks at them.
     lanes: Option<Box<ByLane>>,
-}
-
-/// Counters of turns, by port.
-#[derive(Default)]
-struct Turns(Vec<AtomicU32>);
-
-impl Clone for Turns {
-    fn clone(&self) -> Self {
-        Self(self.0.iter().map(|turns| AtomicU32::new(turns.load(Relaxed))).collect())
-    }
 }
 
 /// The occupancy of lanes.
 #[derive(Clone)]
 struct ByLane {
     /// By port, then lane.
-    cells: Cells,
+    all: Vec<u32>,
+    credits: Returning,
     /// Lanes of every port.
     lanes: u32,
 }
@@ -56,24 +43,14 @@ impl ByLane {
     // Not inlined, so that the code for ports alone stays small.
 
     #[cold]
-    fn route(&mut self, port: PortIdx, lane: LaneIdx, bytes: u32) {
-        self.cells.route(self.cell(port, lane), bytes);
-    }
-
-    #[cold]
-    fn inject(&mut self, port: PortIdx, lane: LaneIdx, bytes: u32) {
-        self.cells.inject(self.cell(port, lane), bytes);
+    fn add(&mut self, port: PortIdx, lane: LaneIdx, bytes: u32) {
+        let cell = self.cell(port, lane);
+        self.all[cell as usize] += bytes;
     }
 
     #[cold]
     fn return_credits(&mut self, port: PortIdx, lane: LaneIdx, bytes: u32, window: u64) {
-        self.cells.return_credits(self.cell(port, lane), bytes, window);
-    }
-
-    /// See [`Loads`].
-    #[cold]
-    fn view<'a>(&'a self, first_lane: &'a [u8]) -> LaneLoads<'a> {
-        LaneLoads { all: &self.cells.all, first_lane }
+        self.credits.add(self.cell(port, lane), bytes, window);
     }
 }
 
@@ -84,171 +61,142 @@ impl Occupancy {
     /// All ports empty. `lanes` of each are kept apart as well, unless that is zero; with `routed`, what is routed to each port in
     /// the open window; with `full`, the bytes of a full packet, how many packets wait.
     pub fn new(ports: usize, lanes: usize, routed: bool, full: Option<u32>) -> Self {
-        let by_lane = |lanes| ByLane { cells: Cells::new(ports * lanes as usize, false), lanes };
-        let lanes = u32::try_from(lanes).expect("invariant: at most 64 lanes");
-        let turns = Turns((0..ports).map(|_| AtomicU32::new(0)).collect());
+        let counts = |kept: bool| vec![0; if kept { ports } else { 0 }];
+        let by_lane = || ByLane {
+            all: vec![0; ports * lanes],
+            credits: Returning::default(),
+            lanes: u32::try_from(lanes).expect("invariant: at most 64 lanes"),
+        };
         Self {
-            ports: Cells::new(ports, routed),
-            waiting: vec![0; if full.is_some() { ports } else { 0 }],
-            full: full.unwrap_or(0),
-            turns,
-            lanes: (lanes > 0).then(|| Box::new(by_lane(lanes))),
+            ports: PortLoads {
+                all: counts(true),
+                routed: counts(routed),
+                waiting: counts(full.is_some()),
+                full: full.unwrap_or(0),
+                turns: counts(true).into_iter().map(AtomicU32::new).collect(),
+            },
+            touched: Vec::new(),
+            credits: Returning::default(),
+            lanes: (lanes > 0).then(|| Box::new(by_lane())),
         }
     }
 
     /// A window opens: books the credits that have arrived before it.
     pub fn open(&mut self, window: u64) {
-        self.ports.open(window);
-        self.lanes.iter_mut().for_each(|lanes| lanes.cells.open(window));
+        self.credits.book(window, &mut self.ports.all);
+        self.lanes.iter_mut().for_each(|lanes| lanes.credits.book(window, &mut lanes.all));
     }
 
     /// All credits that return, or have arrived and are not booked yet: number of the port and bytes.
     pub fn for_each_credit(&self, visit: impl FnMut(u32, u32)) {
-        self.ports.for_each_credit(visit);
+        self.credits.for_each(visit);
     }
 
     /// The same by lane, where that is kept: port times lanes plus lane, and bytes.
     pub fn for_each_credit_of_lanes(&self, mut visit: impl FnMut(u32, u32)) {
-        self.lanes.iter().for_each(|lanes| lanes.cells.for_each_credit(&mut visit));
+        self.lanes.iter().for_each(|lanes| lanes.credits.for_each(&mut visit));
     }
 
     /// The loads that a switch sees when it routes a packet. `first`: see [`Config::first_link`](super::config::Config::first_link);
     /// `first_lane`: see [`LaneLoads`].
     #[inline(always)]
     pub fn view<'a>(&'a self, first: LinkId, first_lane: &'a [u8]) -> Loads<'a> {
-        let Cells { all, routed, .. } = &self.ports;
-        let by_lane = self.lanes.as_ref().map(|lanes| lanes.view(first_lane));
-        let Self { waiting, full, turns, .. } = self;
-        Loads { first, all, routed, by_lane, waiting, full: *full, turns: &turns.0, ids: &[] }
+        let by_lane = self.lanes.as_ref().map(|lanes| LaneLoads { all: &lanes.all, first_lane });
+        Loads { first, by_lane, ..Loads::of(&self.ports) }
     }
 
     /// A packet has been routed to a lane of `port`. Its start there changes nothing: from then on its credits are missing
     /// instead.
     #[inline(always)]
     pub fn route(&mut self, port: PortIdx, lane: LaneIdx, bytes: u32) {
-        self.ports.route(port.0, bytes);
-        if let Some(waiting) = self.waiting.get_mut(port.index()) {
-            *waiting += 1;
+        self.inject(port, lane, bytes);
+        if let Some(routed) = self.ports.routed.get_mut(port.index()) {
+            *routed += bytes;
+            self.touched.push(port);
         }
-        if let Some(lanes) = &mut self.lanes {
-            lanes.route(port, lane, bytes);
+        if let Some(waiting) = self.ports.waiting.get_mut(port.index()) {
+            *waiting += 1;
         }
     }
 
     /// A packet that has been routed to `port` starts, or is lost.
     #[inline(always)]
     pub fn start(&mut self, port: PortIdx) {
-        if let Some(waiting) = self.waiting.get_mut(port.index()) {
+        if let Some(waiting) = self.ports.waiting.get_mut(port.index()) {
             *waiting -= 1;
         }
     }
 
     /// Every switch has routed the packets that arrive in the open window.
     pub fn close(&mut self) {
-        self.ports.close();
+        self.touched.drain(..).for_each(|port| self.ports.routed[port.index()] = 0);
     }
 
     /// A packet starts on a NIC's link; no switch has routed it there.
     #[inline(always)]
     pub fn inject(&mut self, port: PortIdx, lane: LaneIdx, bytes: u32) {
-        self.ports.inject(port.0, bytes);
+        self.ports.all[port.index()] += bytes;
         if let Some(lanes) = &mut self.lanes {
-            lanes.inject(port, lane, bytes);
+            lanes.add(port, lane, bytes);
         }
     }
 
     /// Credits are returned to a lane of `port`, to arrive in a later window.
     #[inline(always)]
     pub fn return_credits(&mut self, port: PortIdx, lane: LaneIdx, bytes: u32, window: u64) {
-        self.ports.return_credits(port.0, bytes, window);
+        self.credits.add(port.0, bytes, window);
         if let Some(lanes) = &mut self.lanes {
             lanes.return_credits(port, lane, bytes, window);
         }
     }
 }
 
-/// The occupancy of each port, or of each lane, in bytes.
-#[derive(Clone, Default)]
-struct Cells {
-    /// As of the opening of the open window, plus what has been routed or injected since.
-    all: Vec<u32>,
-    /// Of it, what has been routed to each port in the open window; empty if that is not kept.
-    routed: Vec<u32>,
-    /// The ports whose entries in `routed` may not be zero.
-    touched: Vec<u32>,
-    /// Credits (cell, bytes) by the window in which they arrive, modulo [`SLOTS`].
-    credits: Vec<Vec<(u32, u32)>>,
-    /// Credits (window, cell, bytes) of later windows.
+/// Credits that return to ports, or to lanes.
+#[derive(Clone)]
+struct Returning {
+    /// Cell (a port, or a lane of it) and bytes, by the window in which they arrive, modulo [`SLOTS`].
+    near: [Vec<(u32, u32)>; SLOTS as usize],
+    /// Window, cell and bytes of those of later windows.
     far: BinaryHeap<Reverse<(u64, u32, u32)>>,
     /// Credits of windows before this one have been booked.
     settled: u64,
 }
 
-impl Cells {
-    fn new(ports: usize, routed: bool) -> Self {
-        let slots = usize::try_from(SLOTS).expect("invariant: 64 fits a usize");
-        Self {
-            all: vec![0; ports],
-            routed: vec![0; if routed { ports } else { 0 }],
-            credits: vec![Vec::new(); slots],
-            ..Self::default()
-        }
+impl Default for Returning {
+    fn default() -> Self {
+        Self { near: [const { Vec::new() }; SLOTS as usize], far: BinaryHeap::new(), settled: 0 }
     }
+}
 
-    /// A window opens: books the credits that have arrived before it.
-    fn open(&mut self, window: u64) {
+impl Returning {
+    /// Takes the credits that have arrived before a window off what is occupied.
+    fn book(&mut self, window: u64, occupied: &mut [u32]) {
         for passed in self.settled.max(window.saturating_sub(SLOTS))..window {
-            for (cell, bytes) in self.credits[slot(passed)].drain(..) {
-                self.all[cell as usize] -= bytes;
-            }
+            let credits = &mut self.near[slot(passed)];
+            credits.iter().for_each(|&(cell, bytes)| occupied[cell as usize] -= bytes);
+            credits.clear();
         }
-        while let Some(&Reverse((time, cell, bytes))) = self.far.peek() {
-            if time >= window {
-                break;
-            }
+        while let Some(&Reverse((_, cell, bytes))) = self.far.peek().filter(|far| far.0.0 < window) {
             self.far.pop();
-            self.all[cell as usize] -= bytes;
+            occupied[cell as usize] -= bytes;
         }
         self.settled = window;
     }
 
-    /// All credits that return, or have arrived and are not booked yet: cell and bytes.
-    fn for_each_credit(&self, mut visit: impl FnMut(u32, u32)) {
-        self.credits.iter().flatten().for_each(|&(cell, bytes)| visit(cell, bytes));
-        self.far.iter().for_each(|&Reverse((_, cell, bytes))| visit(cell, bytes));
-    }
-
-    /// A packet has been routed to `cell`.
+    /// Credits return that arrive in a later window.
     #[inline(always)]
-    fn route(&mut self, cell: u32, bytes: u32) {
-        self.all[cell as usize] += bytes;
-        if let Some(routed) = self.routed.get_mut(cell as usize) {
-            *routed += bytes;
-            self.touched.push(cell);
-        }
-    }
-
-    /// Every switch has routed the packets that arrive in the open window.
-    fn close(&mut self) {
-        for cell in self.touched.drain(..) {
-            self.routed[cell as usize] = 0;
-        }
-    }
-
-    /// A packet starts on a NIC's link; no switch has routed it there.
-    #[inline(always)]
-    fn inject(&mut self, cell: u32, bytes: u32) {
-        self.all[cell as usize] += bytes;
-    }
-
-    /// Credits are returned to `cell`, to arrive in a later window.
-    #[inline(always)]
-    fn return_credits(&mut self, cell: u32, bytes: u32, window: u64) {
+    fn add(&mut self, cell: u32, bytes: u32, window: u64) {
         if window < self.settled + SLOTS {
-            self.credits[slot(window)].push((cell, bytes));
+            self.near[slot(window)].push((cell, bytes));
         } else {
             self.far.push(Reverse((window, cell, bytes)));
         }
+    }
+
+    /// All that return, or have arrived and are not booked yet: cell and bytes.
+    fn for_each(&self, mut visit: impl FnMut(u32, u32)) {
+        self.near.iter().flatten().for_each(|&(cell, bytes)| visit(cell, bytes));
+        self.far.iter().for_each(|&Reverse((_, cell, bytes))| visit(cell, bytes));
     }
 }
 
@@ -266,17 +214,18 @@ mod tests {
 
     #[test]
     fn loads_rise_with_packets_and_fall_with_credits() {
-        let load = |book: &Cells, link| (book.all[link], book.routed[link]);
-        let mut book = Cells::new(2, true);
+        let load = |book: &Occupancy, port: usize| (book.ports.all[port], book.ports.routed[port]);
+        let (ports, lane) = ([PortIdx(0), PortIdx(1)], LaneIdx(0));
+        let mut book = Occupancy::new(2, 0, true, None);
         book.open(10);
-        book.route(1, 50);
-        book.route(1, 70);
+        book.route(ports[1], lane, 50);
+        book.route(ports[1], lane, 70);
         assert_eq!(load(&book, 1), (120, 120));
         book.close();
         // The first starts, which changes nothing.
-        book.return_credits(1, 50, 12);
-        book.inject(0, 9);
-        book.return_credits(0, 9, 1_000);
+        book.return_credits(ports[1], lane, 50, 12);
+        book.inject(ports[0], lane, 9);
+        book.return_credits(ports[0], lane, 9, 1_000);
         assert_eq!((load(&book, 0), load(&book, 1)), ((9, 0), (120, 0)));
         book.open(12);
         assert_eq!(load(&book, 1), (120, 0), "what comes in a window counts from the next");

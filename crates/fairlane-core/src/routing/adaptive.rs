@@ -143,6 +143,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::routing::PortLoads;
     use crate::table::Table;
 
     /// Choices of switch 0 (a leaf of 4 hosts and 4 ports up) for host 9, whose port is up 1, by random number.
@@ -156,7 +157,8 @@ mod tests {
         let first = own.0 - 1;
         let mut all = vec![0; graph.links().len()];
         all[first as usize..first as usize + 4].copy_from_slice(&queued);
-        let loads = Loads { all: &all, ..Loads::default() };
+        let ports = PortLoads { all, ..Default::default() };
+        let loads = Loads::of(&ports);
         let choose = |random| {
             let mut visit = Visit { random, ..Visit::new(previous, HostId(9)) };
             routing.choose(SwitchId(0), &mut visit, &loads).link.0 - first

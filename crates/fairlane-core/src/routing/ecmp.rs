@@ -95,6 +95,7 @@ mod tests {
 
     use super::*;
     use crate::ids::{HostId, JobId};
+    use crate::routing::PortLoads;
     use crate::routing::Routings;
     use crate::routing::{Hop, Routing};
     use crate::table::Table;
@@ -109,7 +110,8 @@ mod tests {
     /// The links of a flow from host 0, whatever the loads and the random numbers.
     fn path(graph: &Graph, routing: &dyn Routing, visit: Visit, random: u32) -> Vec<LinkId> {
         let all: Vec<u32> = (0..).take(graph.links().len()).map(|link: u32| link.wrapping_mul(random) >> 8).collect();
-        let loads = Loads { all: &all, ..Loads::default() };
+        let ports = PortLoads { all, ..Default::default() };
+        let loads = Loads::of(&ports);
         let (mut visit, mut links) = (visit, Vec::new());
         while let Vertex::Switch(at) = graph.link(visit.previous.link).to {
             visit.random = random;

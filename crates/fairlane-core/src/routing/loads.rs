@@ -49,25 +49,40 @@ impl Visit {
 /// The load of a link is what its port has yet to send plus what the port has sent and not got credits back for, over all
 /// lanes. A switch knows its own ports' loads as they were when the window opened in which the packet comes, with the
 /// packets that it has routed since; other switches' as they were at the opening.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Loads<'a> {
-    /// The link of the first entry; the following entries are of the following links. All links, from 0 on, or those of the
+    /// The link of the first port; the following ports are of the following links. All links, from 0 on, or those of the
     /// switch that decides (see [`Routing::sees_own_ports_only`](super::Routing::sees_own_ports_only)).
     pub first: LinkId,
-    /// The load of each port, in it what has been routed to the port since the opening.
-    pub all: &'a [u32],
-    /// Bytes routed to each port since the opening; empty for a routing that looks at its own switch's ports only.
-    pub routed: &'a [u32],
+    /// The loads of ports.
+    pub ports: &'a PortLoads,
     /// The same by lane, for a routing that [asks for it](super::Routing::sees_lanes).
     pub by_lane: Option<LaneLoads<'a>>,
+    /// The ids of links by the numbers that the routing has for them; empty if those are the ids.
+    pub ids: &'a [LinkId],
+}
+
+/// The loads of ports, as [`Loads`], by port.
+#[derive(Debug, Default)]
+pub struct PortLoads {
+    /// The load of each port, in it what has been routed to the port since the opening.
+    pub all: Vec<u32>,
+    /// Bytes routed to each port since the opening; empty for a routing that looks at its own switch's ports only.
+    pub routed: Vec<u32>,
     /// Packets that wait at each port, for a routing that [asks for it](super::Routing::sees_waiting): routed to it and not started.
-    pub waiting: &'a [u32],
+    pub waiting: Vec<u32>,
     /// Bytes of a full packet on the wire.
     pub full: u32,
     /// How many packets have taken their turn at a list of links, by the port of its first ([`Loads::turn`]).
-    pub turns: &'a [AtomicU32],
-    /// The ids of links by the numbers that the routing has for them; empty if those are the ids.
-    pub ids: &'a [LinkId],
+    pub turns: Vec<AtomicU32>,
+}
+
+impl Clone for PortLoads {
+    fn clone(&self) -> Self {
+        let Self { all, routed, waiting, full, turns } = self;
+        let turns = turns.iter().map(|turns| AtomicU32::new(turns.load(Relaxed))).collect();
+        Self { all: all.clone(), routed: routed.clone(), waiting: waiting.clone(), full: *full, turns }
+    }
 }
 
 /// The loads of the lanes of ports, in bytes: as [`Loads`], by port and then lane.
@@ -87,12 +102,18 @@ impl LaneLoads<'_> {
     }
 }
 
-impl Loads<'_> {
+impl<'a> Loads<'a> {
+    /// The loads of the ports of all links, from 0 on.
+    #[must_use]
+    pub const fn of(ports: &'a PortLoads) -> Self {
+        Self { first: LinkId(0), ports, by_lane: None, ids: &[] }
+    }
+
     /// The load of a link of the switch that decides.
     #[must_use]
     #[inline]
     pub fn here(&self, link: LinkId) -> u32 {
-        self.all[self.place(link)]
+        self.ports.all[self.place(link)]
     }
 
     /// The load of a link of another switch.
@@ -100,7 +121,7 @@ impl Loads<'_> {
     #[inline]
     pub fn afar(&self, link: LinkId) -> u32 {
         let place = self.place(link);
-        self.all[place] - self.routed.get(place).copied().unwrap_or(0)
+        self.ports.all[place] - self.ports.routed.get(place).copied().unwrap_or(0)
     }
 
     /// The bytes of the packets that wait at a port of the switch that decides, each counted as a full one.
@@ -110,7 +131,7 @@ impl Loads<'_> {
     #[must_use]
     #[inline]
     pub fn waiting(&self, link: LinkId) -> u64 {
-        u64::from(self.waiting[self.place(link)]) * u64::from(self.full)
+        u64::from(self.ports.waiting[self.place(link)]) * u64::from(self.ports.full)
     }
 
     #[inline]
@@ -133,7 +154,7 @@ impl Loads<'_> {
     /// one; modulo 2^32. Counts this one.
     #[inline]
     pub fn turn(&self, first: LinkId) -> u32 {
-        let Some(turns) = self.turns.get(self.place(first)) else { return 0 };
+        let Some(turns) = self.ports.turns.get(self.place(first)) else { return 0 };
         let turn = turns.load(Relaxed);
         turns.store(turn.wrapping_add(1), Relaxed);
         turn
@@ -176,25 +197,33 @@ mod tests {
 
     #[test]
     fn the_lightest_link_is_found_and_ties_go_round() {
-        let loads = Loads { all: &[9, 5, 5, 9], routed: &[0, 0, 0, 0], ..Loads::default() };
+        let ports = |all: [u32; 4], routed: [u32; 4]| PortLoads {
+            all: all.into(),
+            routed: routed.into(),
+            ..Default::default()
+        };
+        let ports = [
+            ports([9, 5, 5, 9], [0; 4]),
+            ports([7; 4], [0; 4]),
+            ports([u32::MAX; 4], [0; 4]),
+            ports([9, 6, 5, 9], [0, 1, 0, 0]),
+        ];
+        let [loads, all_equal, full, routed] = ports.each_ref().map(Loads::of);
         let lightest = |start| loads.lightest(LinkId(0), 4, start).0;
         assert_eq!([0, 1, 2, 3, 4, 6].map(lightest), [1, 1, 2, 1, 1, 2]);
         let links = || (0..4).map(LinkId);
         let any = |random| loads.any_lightest(links(), random).unwrap().0;
         assert_eq!([0, 1, 2, 3].map(any), [1, 2, 1, 2]);
-        let all_equal = Loads { all: &[7; 4], ..loads };
         assert_eq!([0, 1, 2, 3, 6].map(|random| all_equal.any_lightest(links(), random).unwrap().0), [0, 1, 2, 3, 2]);
-        let full = Loads { all: &[u32::MAX; 4], ..loads };
         assert_eq!(full.any_lightest(links(), 5), Some(LinkId(1)));
-        let routed = Loads { all: &[9, 6, 5, 9], routed: &[0, 1, 0, 0], ..loads };
         assert_eq!(routed.lightest(LinkId(0), 4, 1), LinkId(2));
         assert_eq!((routed.here(LinkId(1)), routed.afar(LinkId(1))), (6, 5));
     }
 
     #[test]
     fn turns_are_counted_by_first_link() {
-        let turns = [const { AtomicU32::new(0) }; 3];
-        let loads = Loads { first: LinkId(7), turns: &turns, ..Loads::default() };
+        let ports = PortLoads { turns: [const { AtomicU32::new(0) }; 3].into(), ..Default::default() };
+        let loads = Loads { first: LinkId(7), ..Loads::of(&ports) };
         assert_eq!([7, 7, 9, 7, 9].map(|link| loads.turn(LinkId(link))), [0, 1, 0, 2, 1]);
         assert_eq!(loads.shifted(7).turn(LinkId(1)), 0);
     }
@@ -203,7 +232,8 @@ mod tests {
     fn lanes_are_found_by_virtual_lane_and_channel() {
         // Two ports of three lanes: virtual lane 0 has two channels, virtual lane 1 has one.
         let by_lane = LaneLoads { all: &[0, 1, 2, 1110, 2220, 3330], first_lane: &[0, 2, 3] };
-        let loads = Loads { all: &[3, 6660], by_lane: Some(by_lane), ..Loads::default() };
+        let ports = PortLoads { all: vec![3, 6660], ..Default::default() };
+        let loads = Loads { by_lane: Some(by_lane), ..Loads::of(&ports) };
         let at = |loads: Loads, link| [(0, 0), (0, 1), (1, 0)].map(|(vl, channel)| loads.on_lane(link, vl, channel));
         assert_eq!((at(loads, LinkId(0)), at(loads, LinkId(1))), ([0, 1, 2], [1110, 2220, 3330]));
         assert_eq!(at(loads.shifted(1), LinkId(0)), [1110, 2220, 3330]);

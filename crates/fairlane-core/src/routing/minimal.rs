@@ -21,7 +21,7 @@
 
 pub(super) mod gateways;
 pub(super) mod local;
-mod only;
+pub(super) mod only;
 
 use schemars::schema_for;
 
@@ -107,6 +107,7 @@ impl Minimal {
     }
 
     /// The same, found without [`OnlyLinks`].
+    #[inline(never)]
     fn search(&self, at: SwitchId, target: SwitchId, to: HostId) -> LinkId {
         let spread = || spread(at, to);
         let (here, there) = (self.local.home(at), self.local.home(target));
@@ -130,13 +131,13 @@ impl Minimal {
         if near == here.place { Some(gateway.link) } else { self.local.only_step(at, near) }
     }
 
-    /// Links between switches on the way from `at` to `target`, at which `to` hangs.
-    pub fn length(&self, at: SwitchId, target: SwitchId, to: HostId) -> u32 {
+    /// Links on a path between two switches.
+    pub fn length(&self, at: SwitchId, target: SwitchId) -> u32 {
         let there = self.local.home(target);
         if self.local.home(at).group == there.group {
             return self.local.distance(at, there.place).into();
         }
-        let gateway = self.gateways.nearest(&self.local, at, target, to);
+        let gateway = self.gateways.nearest(&self.local, at, target, HostId(0));
         let before = self.local.distance(at, gateway.near_place.into());
         u32::from(before) + 1 + u32::from(self.local.distance(target, gateway.far_place.into()))
     }

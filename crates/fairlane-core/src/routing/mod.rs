@@ -40,7 +40,7 @@ use crate::topology::{Graph, Size};
 pub use coverage::{Coverage, coverage};
 pub use equal_cost::{EqualCost, Selection};
 pub use healing::{Healed, heal};
-pub use loads::{LaneLoads, Loads, Visit};
+pub use loads::{LaneLoads, Loads, PortLoads, Visit};
 pub use non_minimal::{Next, Path, Paths, paths_of};
 pub use paths::{PathError, forwarding, link_loads, path};
 use renumbered::{ByEndpoint, OnPlanes, Renumbered};

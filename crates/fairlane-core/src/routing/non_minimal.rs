@@ -10,7 +10,7 @@ mod rule;
 mod source;
 mod unstructured;
 
-pub(super) use self::groups::{Channels, Revise};
+pub(super) use self::groups::{Channels, Groups, Revise};
 pub(super) use self::rule::{BIAS, EqualCosts, LinksOf, LoadOf, LocalParams, Rule, SAMPLES, UgalParams};
 pub(super) use self::source::Ugal;
 use super::{Hop, Visit};
@@ -99,20 +99,10 @@ pub trait Paths: Send + Sync {
 /// [`BuildError`] if the fabric does not have what its layout promises, or needs too many virtual channels.
 pub fn paths_of(graph: &Graph, routing: &'static str) -> Result<Box<dyn Paths>, BuildError> {
     match graph.layout() {
-        Layout::Groups { .. } => Ok(Box::new(groups::Groups::new(graph, routing, None)?)),
+        Layout::Groups { .. } => Ok(Box::new(Groups::new(graph, routing, None)?)),
         Layout::Grid(_) => Ok(Box::new(grid::Grid::new(graph, routing)?)),
         Layout::Free => Ok(Box::new(unstructured::Unstructured::new(graph, routing)?)),
     }
-}
-
-/// The paths of a fabric of groups, for packets that may leave the minimal path later than at their first switch.
-pub(super) fn build_revised(
-    graph: &Graph,
-    routing: &'static str,
-    channels: Channels,
-    revise: Revise,
-) -> Result<Box<dyn Paths>, BuildError> {
-    Ok(Box::new(groups::Groups::new(graph, routing, Some((channels, revise)))?))
 }
 
 /// Where a packet goes: a word that is noted in it.

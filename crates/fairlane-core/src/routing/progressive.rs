@@ -9,7 +9,7 @@ use schemars::{JsonSchema, schema_for};
 use serde::Deserialize;
 
 use super::non_minimal::{
-    self, BIAS, Channels, EqualCosts, LinksOf, LoadOf, LocalParams, Path, Paths, Revise, Rule, SAMPLES,
+    BIAS, Channels, EqualCosts, Groups, LinksOf, LoadOf, LocalParams, Path, Paths, Revise, Rule, SAMPLES,
 };
 use super::{Entry, Hop, Loads, Routing, Visit};
 use crate::error::BuildError;
@@ -65,14 +65,14 @@ impl Default for Params {
 }
 
 struct Progressive {
-    paths: Box<dyn Paths>,
+    paths: Groups,
     rule: Rule,
 }
 
 impl Progressive {
     fn new(graph: &Graph, params: &Params) -> Result<Self, BuildError> {
         let &Params { samples, bias, ties, channels, revise, load, links } = params;
-        let paths = non_minimal::build_revised(graph, NAME, channels, revise)?;
+        let paths = Groups::new(graph, NAME, Some((channels, revise)))?;
         Ok(Self { paths, rule: Rule::local(LocalParams { samples, bias, ties, load, links }, graph.layout())? })
     }
 }
@@ -91,7 +91,7 @@ impl Routing for Progressive {
     }
 
     fn sees_waiting(&self) -> bool {
-        self.rule.seen.load == LoadOf::Packets
+        self.rule.load == LoadOf::Packets
     }
 
     fn sees_own_ports_only(&self) -> bool {
@@ -100,17 +100,11 @@ impl Routing for Progressive {
 
     fn choose(&self, at: SwitchId, visit: &mut Visit, loads: &Loads) -> Hop {
         let path = Path::noted(visit.note);
-        let (hop, left) = self.paths.step(at, visit.previous, path, visit.to);
-        if path == Path::UNDECIDED {
-            let seen = (at, &*visit, loads);
-            let minimal = |bias| self.rule.seen.cost(&*self.paths, seen, (hop, path), bias);
-            let cost = |path| {
-                let (hop, _) = self.paths.step(at, visit.previous, path, visit.to);
-                self.rule.seen.cost(&*self.paths, seen, (hop, path), 0)
-            };
-            if let Some(path) = self.rule.decide(&*self.paths, at, visit, minimal, cost) {
-                return self.paths.go(at, visit, path);
-            }
+        let (mut hop, mut left) = self.paths.step(at, visit.previous, path, visit.to);
+        if path == Path::UNDECIDED
+            && let Some(path) = self.rule.decide_locally(&self.paths, (at, visit, loads), hop)
+        {
+            (hop, left) = self.paths.step(at, visit.previous, path, visit.to);
         }
         visit.note = left.note();
         hop
@@ -119,6 +113,6 @@ impl Routing for Progressive {
     fn options(&self, at: SwitchId, visit: &Visit) -> Vec<(Hop, u32)> {
         let path = Path::noted(visit.note);
         let others = if path == Path::UNDECIDED { self.paths.all(at, visit.to) } else { Vec::new() };
-        self.paths.hops(at, visit, std::iter::once(path).chain(others))
+        (&self.paths as &dyn Paths).hops(at, visit, std::iter::once(path).chain(others))
     }
 }

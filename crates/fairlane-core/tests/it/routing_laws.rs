@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use fairlane_core::ids::{HostId, LinkId};
-use fairlane_core::routing::{self, Entry, Hop, Loads, Routing, TABLE, Visit};
+use fairlane_core::routing::{self, Entry, Hop, Loads, PortLoads, Routing, TABLE, Visit};
 use fairlane_core::simulation::required_virtual_lanes;
 use fairlane_core::table::Table;
 use fairlane_core::topology::{Graph, LinkRole, Vertex};
@@ -109,7 +109,8 @@ fn wander(graph: &Graph, routing: &dyn Routing) {
         let mut loads = || (0..graph.links().len()).map(|_| random() % 40_000).collect::<Vec<u32>>();
         let (opening, routed) = (loads(), loads());
         let all: Vec<u32> = opening.iter().zip(&routed).map(|(opening, routed)| opening + routed).collect();
-        let loads = Loads { all: &all, routed: &routed, waiting: &opening, full: 1, ..Loads::default() };
+        let ports = PortLoads { all, routed, waiting: opening, full: 1, ..Default::default() };
+        let loads = Loads::of(&ports);
         let mut host = || HostId(random() % u32::try_from(graph.hosts()).unwrap());
         let (from, to) = (host(), host());
         let link = graph.ports(Vertex::Host(from)).next().unwrap();

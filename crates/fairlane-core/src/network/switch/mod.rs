@@ -18,6 +18,7 @@ use crate::table::{Constructor, Item, Kind, Named, Table};
 use crate::units::Bytes;
 pub(super) use input_queued::Crossbars;
 pub use input_queued::{InputQueued, InputQueues};
+pub(super) use route::Sorting;
 
 /// An architecture with its parameters.
 #[derive(Clone, Debug)]

@@ -145,27 +145,16 @@ impl Gateways {
 
     /// The global links from one group to all others but one.
     pub fn elsewhere(&self, from: u32, but: u32) -> impl Iterator<Item = &Gateway> {
-        let (before, after) = self.around(from, but);
-        before.iter().chain(after)
+        (0..self.groups).filter(move |to| *to != but).flat_map(move |to| self.between(from, to))
     }
 
     /// One of [`Gateways::elsewhere`], by a random number; none if there is none.
     #[inline]
     pub fn draw_elsewhere(&self, from: u32, but: u32, random: u32) -> Option<&Gateway> {
-        let (before, after) = self.around(from, but);
-        let count = u32::try_from(before.len() + after.len()).expect("invariant: fewer than 2^32 links");
-        let number = share(random, count) as usize;
-        before.get(number).or_else(|| after.get(number - before.len()))
-    }
-
-    /// The global links from one group to those before another group, and to those after it.
-    #[inline]
-    fn around(&self, from: u32, but: u32) -> (&[Gateway], &[Gateway]) {
-        let part = |first: u32, end: u32| {
-            let place = |to: u32| self.start[(from * self.groups + to) as usize] as usize;
-            &self.list[place(first)..place(end)]
-        };
-        (part(0, but), part(but + 1, self.groups))
+        let starts = &self.start[(from * self.groups) as usize..][..=self.groups as usize];
+        let [first, low, high, end] = [0, but, but + 1, self.groups].map(|to| starts[to as usize]);
+        let place = first + share(random, low - first + end - high);
+        self.list[..end as usize].get((if place < low { place } else { place + high - low }) as usize)
     }
 
     /// How many groups there are.

@@ -7,7 +7,7 @@ use crate::ids::{LinkId, SwitchId};
 use crate::topology::{Graph, Vertex};
 
 /// The table of so many switches is a megabyte; a larger one takes as long as to search.
-const MOST_SWITCHES: usize = 1024;
+pub const MOST_SWITCHES: usize = 1024;
 
 /// There is a choice, or nothing to choose.
 const SEARCH: u8 = u8::MAX;

@@ -10,7 +10,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::super::minimal::Minimal;
+use super::super::minimal::{Minimal, only::MOST_SWITCHES};
 use super::grid::{draw_but, far_switches};
 use super::{Next, Path, Paths};
 use crate::error::BuildError;
@@ -40,17 +40,19 @@ pub(in crate::routing) enum Revise {
     Minimal,
 }
 
-pub(super) struct Groups {
+pub(in crate::routing) struct Groups {
     minimal: Minimal,
     given: Channels,
     revise: Revise,
     /// Links of the longest paths within a group and between groups, minimal and not.
     longest: [[u32; 2]; 2],
     channels: u8,
-    /// By link: the switch that it leads to, if any.
+    /// By link: the switch that it leads to, and the one that sends on it, if any.
     far: Vec<Option<SwitchId>>,
-    /// By link.
-    reverse: Vec<LinkId>,
+    near: Vec<Option<SwitchId>>,
+    /// Links between two switches on minimal paths, by both; empty if that were too many.
+    lengths: Vec<u8>,
+    switches: usize,
 }
 
 impl Groups {
@@ -65,8 +67,24 @@ impl Groups {
         };
         let channels = u8::try_from(channels)
             .map_err(|_| BuildError::value("fabric.routing", routing, "needs more than 255 virtual channels"))?;
-        let reverse = graph.links().iter().map(|link| link.reverse).collect();
-        Ok(Self { minimal, given, revise, longest: extent.of_kinds(), channels, far: far_switches(graph), reverse })
+        let far = far_switches(graph);
+        let near = graph.links().iter().map(|link| far[link.reverse.index()]).collect();
+        let (longest, switches) = (extent.of_kinds(), graph.switches());
+        let mut groups = Self { minimal, given, revise, longest, channels, far, near, lengths: Vec::new(), switches };
+        if switches <= MOST_SWITCHES {
+            let all = || (0..).take(switches).map(SwitchId);
+            let length = |pair: (SwitchId, SwitchId)| u8::try_from(groups.minimal.length(pair.0, pair.1)).ok();
+            let lengths = all().flat_map(|at| all().map(move |target| (at, target))).map(length);
+            groups.lengths = lengths.collect::<Option<_>>().unwrap_or_default();
+        }
+        Ok(groups)
+    }
+
+    /// Links between two switches on a minimal path.
+    #[inline]
+    fn apart(&self, at: SwitchId, target: SwitchId) -> u32 {
+        let known = self.lengths.get(at.index() * self.switches + target.index());
+        known.map_or_else(|| self.minimal.length(at, target), |links| (*links).into())
     }
 
     fn group(&self, switch: SwitchId) -> u32 {
@@ -76,7 +94,7 @@ impl Groups {
     /// The switch that sends on a link between switches.
     #[inline]
     fn near(&self, link: LinkId) -> SwitchId {
-        self.end(self.reverse[link.index()])
+        self.near[link.index()].expect("invariant: a link between switches")
     }
 
     /// The switch that a link between switches leads to.
@@ -101,40 +119,30 @@ impl Paths for Groups {
         self.channels
     }
 
-    #[inline]
+    #[inline(always)]
     fn step(&self, at: SwitchId, previous: Hop, path: Path, to: HostId) -> (Hop, Path) {
         let (target, down) = self.minimal.ends.of(to);
-        match path.next() {
-            Next::Link(link) => {
-                let near = self.near(link);
-                return if near == at {
-                    (self.hop(previous, link), Path::MINIMAL)
-                } else {
-                    (self.hop(previous, self.minimal.link(at, near, to)), path)
-                };
-            }
-            Next::Switch(via) if via != at => return (self.hop(previous, self.minimal.link(at, via, to)), path),
-            Next::Switch(_) | Next::Destination => {}
-        }
-        if at == target {
-            return (Hop { link: down, channel: 0 }, Path::MINIMAL);
-        }
-        let link = self.minimal.link(at, target, to);
+        let (goal, left) = match path.next() {
+            Next::Link(link) if self.near(link) == at => return (self.hop(previous, link), Path::MINIMAL),
+            Next::Link(link) => (self.near(link), path),
+            Next::Switch(via) if via != at => (via, path),
+            _ if at == target => return (Hop { link: down, channel: 0 }, Path::MINIMAL),
+            _ => (target, if path == Path::UNDECIDED { path } else { Path::MINIMAL }),
+        };
+        let link = self.minimal.link(at, goal, to);
         // An open choice may be revised at the next switch, if that is in the same group or all are asked.
-        let next_may = |far: SwitchId| self.revise == Revise::Minimal || self.group(far) == self.group(at);
-        let stays_open = path == Path::UNDECIDED && self.far[link.index()].is_some_and(next_may);
-        (self.hop(previous, link), if stays_open { Path::UNDECIDED } else { Path::MINIMAL })
+        let may = |next: SwitchId| self.revise == Revise::Minimal || self.group(next) == self.group(at);
+        let closes = left == Path::UNDECIDED && !self.far[link.index()].is_some_and(may);
+        (self.hop(previous, link), if closes { Path::MINIMAL } else { left })
     }
 
+    #[inline(always)]
     fn length(&self, at: SwitchId, path: Path, to: HostId) -> u32 {
         let (target, _) = self.minimal.ends.of(to);
-        let minimal = &self.minimal;
         match path.next() {
-            Next::Destination => minimal.length(at, target, to),
-            Next::Switch(via) => minimal.length(at, via, to) + minimal.length(via, target, to),
-            Next::Link(link) => {
-                minimal.length(at, self.near(link), to) + 1 + minimal.length(self.end(link), target, to)
-            }
+            Next::Destination => self.apart(at, target),
+            Next::Switch(via) => self.apart(at, via) + self.apart(via, target),
+            Next::Link(link) => self.apart(at, self.near(link)) + 1 + self.apart(self.end(link), target),
         }
     }
 
@@ -144,16 +152,16 @@ impl Paths for Groups {
         self.longest[usize::from(between)][usize::from(!minimal)]
     }
 
-    #[inline]
+    #[inline(always)]
     fn draw(&self, at: SwitchId, to: HostId, random: u32) -> Option<Path> {
         let (target, _) = self.minimal.ends.of(to);
-        let (here, there) = (self.group(at), self.group(target));
-        if here != there {
-            return self.minimal.gateways.draw_elsewhere(here, there, random).map(|gateway| Path::over(gateway.link));
+        let [here, there] = [at, target].map(|switch| self.minimal.local.home(switch));
+        if here.group != there.group {
+            let gateway = self.minimal.gateways.draw_elsewhere(here.group, there.group, random);
+            return gateway.map(|gateway| Path::over(gateway.link));
         }
-        let size = self.minimal.size;
-        let via = draw_but(size, at.0 % size, target.0 % size, random).filter(|_| at != target);
-        via.map(|place| Path::through(SwitchId(here * size + place)))
+        let via = draw_but(self.minimal.size, here.place, there.place, random).filter(|_| at != target);
+        via.map(|place| Path::through(SwitchId(here.group * self.minimal.size + place)))
     }
 
     fn all(&self, at: SwitchId, to: HostId) -> Vec<Path> {

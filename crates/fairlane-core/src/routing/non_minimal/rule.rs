@@ -18,14 +18,8 @@ pub(in crate::routing) struct Rule {
     samples: u32,
     bias: u64,
     ties: EqualCosts,
-    pub seen: Seen,
-}
-
-/// The cost of a path as seen from its first switch: a load times a number of links.
-#[derive(Clone, Copy, Debug, Default)]
-pub(in crate::routing) struct Seen {
     pub load: LoadOf,
-    pub links: LinksOf,
+    links: LinksOf,
 }
 
 /// The load of a path's first link that counts.
@@ -122,7 +116,8 @@ impl Rule {
         if !(1..=64).contains(&params.samples) {
             return Err(BuildError::value("fabric.routing.samples", params.samples, "1 to 64 non-minimal paths"));
         }
-        Ok(Self { samples: params.samples, bias: params.bias.0, ties: params.ties, seen: Seen::default() })
+        let UgalParams { samples, bias, ties } = params;
+        Ok(Self { samples, bias: bias.0, ties, load: LoadOf::default(), links: LinksOf::default() })
     }
 
     /// A rule by the loads that the first switch sees.
@@ -134,39 +129,75 @@ impl Rule {
         if links == LinksOf::Longest && !matches!(layout, Layout::Groups { .. }) {
             return Err(BuildError::value("fabric.routing.links", "longest", "path on a fabric without groups"));
         }
-        Ok(Self { seen: Seen { load, links }, ..Self::new(UgalParams { samples, bias, ties })? })
+        Ok(Self { load, links, ..Self::new(UgalParams { samples, bias, ties })? })
     }
 
-    /// The non-minimal path that a packet takes, if any: the cheapest drawn if it costs less than the minimal path, whose cost is
-    /// that of its load beyond the bias. `cost` is that of a non-minimal path.
-    #[inline]
-    pub fn decide(
+    /// The non-minimal path that a packet takes, if any, by the loads of the whole fabric.
+    pub fn decide_globally(&self, paths: &dyn Paths, seen: (SwitchId, &Visit, &Loads)) -> Option<Path> {
+        let minimal = seen_everywhere(paths, seen, Path::MINIMAL, self.bias);
+        self.decide(paths, seen, minimal, |path| seen_everywhere(paths, seen, path, 0))
+    }
+
+    /// The same by the loads of the switch that decides. `hop`: the next one on the minimal path.
+    #[inline(always)]
+    pub fn decide_locally(
         &self,
-        paths: &dyn Paths,
-        at: SwitchId,
-        visit: &Visit,
-        minimal: impl Fn(u64) -> u64,
+        paths: &(impl Paths + ?Sized),
+        seen: (SwitchId, &Visit, &Loads),
+        hop: Hop,
+    ) -> Option<Path> {
+        let (at, visit, _) = seen;
+        let minimal = self.cost(paths, seen, (hop, Path::MINIMAL), self.bias);
+        let cost = |path| self.cost(paths, seen, (paths.step(at, visit.previous, path, visit.to).0, path), 0);
+        self.decide(paths, seen, minimal, cost)
+    }
+
+    /// The cheapest path drawn if it costs less than the minimal path, whose cost is that of its load beyond the bias. `cost` is
+    /// that of a non-minimal path.
+    #[inline(always)]
+    fn decide(
+        &self,
+        paths: &(impl Paths + ?Sized),
+        seen: (SwitchId, &Visit, &Loads),
+        minimal: u64,
         cost: impl Fn(Path) -> u64,
     ) -> Option<Path> {
-        let minimal_cost = minimal(self.bias);
         // Nothing is cheaper.
-        if minimal_cost == 0 && self.ties == EqualCosts::Direct {
+        if minimal == 0 && self.ties == EqualCosts::Direct {
             return None;
         }
-        let number = |sample: u32| scatter(visit.random.wrapping_add(sample.wrapping_mul(0x9E37_79B9)));
-        let drawn = (1..=self.samples).filter_map(|sample| paths.draw(at, visit.to, number(sample)));
-        let (least, path) = drawn.map(|path| (cost(path), path)).min_by_key(|(cost, _)| *cost)?;
-        let toss = self.ties == EqualCosts::Random && number(0) & 1 == 1;
-        (least < minimal_cost || least == minimal_cost && toss).then_some(path)
+        self.draw(paths, seen, minimal, cost)
     }
-}
 
-impl Seen {
-    /// The cost of a path that begins with a hop. Of the load, so many bytes are not counted.
-    #[inline]
-    pub fn cost(
-        self,
-        paths: &dyn Paths,
+    /// The general case of [`Rule::decide`].
+    #[inline(never)]
+    fn draw(
+        &self,
+        paths: &(impl Paths + ?Sized),
+        (at, visit, _): (SwitchId, &Visit, &Loads),
+        minimal: u64,
+        cost: impl Fn(Path) -> u64,
+    ) -> Option<Path> {
+        let number = |sample: u32| scatter(visit.random.wrapping_add(sample.wrapping_mul(0x9E37_79B9)));
+        let (mut least, mut cheapest) = (u64::MAX, None);
+        for sample in 0..self.samples {
+            if let Some(path) = paths.draw(at, visit.to, number(sample + 1)) {
+                let cost = cost(path);
+                if cost < least || cheapest.is_none() {
+                    (least, cheapest) = (cost, Some(path));
+                }
+            }
+        }
+        let toss = self.ties == EqualCosts::Random && number(0) & 1 == 1;
+        cheapest.filter(|_| least < minimal || least == minimal && toss)
+    }
+
+    /// The cost of a path that begins with a hop, as seen from its first switch: a load times a number of links. Of the load, so
+    /// many bytes are not counted.
+    #[inline(always)]
+    fn cost(
+        &self,
+        paths: &(impl Paths + ?Sized),
         (at, visit, loads): (SwitchId, &Visit, &Loads),
         (hop, path): (Hop, Path),
         uncounted: u64,
@@ -188,7 +219,7 @@ impl Seen {
 }
 
 /// The cost of a path with the loads of the whole fabric known: the loads of all its links.
-pub(in crate::routing) fn seen_everywhere(
+fn seen_everywhere(
     paths: &dyn Paths,
     (at, visit, loads): (SwitchId, &Visit, &Loads),
     path: Path,

@@ -1,7 +1,7 @@
 //! UGAL: each packet decides once, at its first switch.
 
 use super::super::{Hop, Loads, Routing, Visit};
-use super::rule::{LoadOf, Rule, UgalParams, seen_everywhere};
+use super::rule::{LoadOf, Rule, UgalParams};
 use super::{Path, Paths};
 use crate::error::BuildError;
 use crate::ids::{HostId, SwitchId};
@@ -50,7 +50,7 @@ impl Routing for Ugal {
     }
 
     fn sees_waiting(&self) -> bool {
-        self.rule.seen.load == LoadOf::Packets
+        self.rule.load == LoadOf::Packets
     }
 
     fn sees_own_ports_only(&self) -> bool {
@@ -65,12 +65,9 @@ impl Routing for Ugal {
         let seen = (at, &*visit, loads);
         let (hop, left) = paths.step(at, visit.previous, Path::MINIMAL, visit.to);
         let chosen = if self.global {
-            let cost = |path, bias| seen_everywhere(paths, seen, path, bias);
-            self.rule.decide(paths, at, visit, |bias| cost(Path::MINIMAL, bias), |path| cost(path, 0))
+            self.rule.decide_globally(paths, seen)
         } else {
-            let rule = self.rule.seen;
-            let cost = |path| rule.cost(paths, seen, (paths.step(at, visit.previous, path, visit.to).0, path), 0);
-            self.rule.decide(paths, at, visit, |bias| rule.cost(paths, seen, (hop, Path::MINIMAL), bias), cost)
+            self.rule.decide_locally(paths, seen, hop)
         };
         match chosen {
             Some(path) => paths.go(at, visit, path),
@@ -97,6 +94,7 @@ mod tests {
 
     use super::*;
     use crate::ids::LinkId;
+    use crate::routing::PortLoads;
     use crate::topology::{self, Vertex};
 
     /// The switches on the path from host 0 to host 39 of a dragonfly of nine groups of four switches, under loads. There are a
@@ -108,7 +106,8 @@ mod tests {
         let links = u32::try_from(graph.links().len()).unwrap();
         let queued: Vec<u32> = (0..links).map(|link| load(&graph, LinkId(link))).collect();
         let waiting: Vec<u32> = queued.iter().map(|bytes| bytes / 100).collect();
-        let loads = Loads { all: &queued, waiting: &waiting, full: 10, ..Loads::default() };
+        let ports = PortLoads { all: queued, waiting, full: 10, ..Default::default() };
+        let loads = Loads::of(&ports);
         let previous = Hop { link: graph.ports(Vertex::Host(HostId(0))).next().unwrap(), channel: 0 };
         let mut visit = Visit { random: 12_345, ..Visit::new(previous, HostId(39)) };
         let mut switches = Vec::new();
