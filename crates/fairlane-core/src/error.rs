@@ -207,6 +207,13 @@ pub enum RunError {
     },
 }
 
+/// Errors are passed on in a box, which results of functions that are called very often have room for.
+impl From<Box<RunError>> for RunError {
+    fn from(error: Box<RunError>) -> Self {
+        *error
+    }
+}
+
 /// A lane whose packets wait for room in the buffer at the far end of its link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockedLane {

@@ -18,13 +18,14 @@ use crate::units::Instant;
 impl Endpoint for MpiShard {
     type Mail = Mail;
 
+    #[inline(always)]
     fn run(
         &mut self,
         host: HostId,
         until: Instant,
         deliveries: &[Delivery],
         injections: &mut Vec<Injection>,
-    ) -> Result<Pause, RunError> {
+    ) -> Result<Pause, Box<RunError>> {
         (self.messaging.host, self.messaging.until) = (host, until);
         let alone = self.messaging.residence.alone[host.index()];
         let result = if alone == NONE {
@@ -40,7 +41,7 @@ impl Endpoint for MpiShard {
             Ok(next) => next,
             Err(error) => {
                 self.failed = Some((host, (*error).clone()));
-                return Err(*error);
+                return Err(error);
             }
         };
         // A rank that is not blocked processes deliveries when it resumes. Not while it holds back a message that has
@@ -84,20 +85,19 @@ impl MpiShard {
         deliveries: &[Delivery],
         due: impl Fn(&Messaging) -> (u64, u32),
     ) -> Result<u64, Box<RunError>> {
-        let mut deliveries = deliveries.iter();
-        let mut delivery = deliveries.next();
+        let mut coming = deliveries;
         loop {
-            let memory_at = self.messaging.next_in_memory();
             let (due_at, rank) = due(&self.messaging);
-            let next = memory_at.min(due_at);
-            if let Some(first) = delivery
+            let memory_at = self.messaging.next_in_memory();
+            let next = memory_at.map_or(due_at, |at| at.min(due_at));
+            if let [first, rest @ ..] = coming
                 && first.at.0 <= next
             {
                 self.messaging.delivered(first);
-                delivery = deliveries.next();
+                coming = rest;
             } else if next >= until {
                 return Ok(next);
-            } else if memory_at <= due_at {
+            } else if memory_at.is_some_and(|at| at <= due_at) {
                 self.messaging.end_in_memory();
             } else {
                 self.run_rank(rank, due_at)?;
@@ -129,11 +129,11 @@ impl Messaging {
 
     /// When the first transfer through the memory of the host that runs ends.
     #[inline]
-    fn next_in_memory(&mut self) -> u64 {
+    fn next_in_memory(&mut self) -> Option<u64> {
         if self.in_memory == 0 {
-            return NEVER;
+            return None;
         }
-        self.own_memory().peek().map_or(NEVER, |Reverse(end)| end.0)
+        self.own_memory().peek().map(|Reverse(end)| end.0)
     }
 
     /// The first transfer through the memory of the host that runs ends, or the first step there is due.

@@ -13,7 +13,7 @@ use super::rank::{Activity, NEVER, RUNNING, RankState};
 use super::stream::Stream;
 use crate::error::RunError;
 use crate::ids::Rank;
-use crate::observe::{Mark, call_of};
+use crate::observe::{IRECV, ISEND, Mark, call_of};
 use crate::program::{
     COMM_SELF, COMM_WORLD, Collective, CollectiveKind, Comm, CommHandle, Op, P2p, RequestId, SendMode, Tag, Volume,
 };
@@ -38,7 +38,7 @@ struct Peer {
 
 impl MpiShard {
     /// Resumes the program of `rank`, which is due. Returns when it is due again.
-    #[inline]
+    #[inline(always)]
     pub(super) fn run_rank(&mut self, rank: u32, now: u64) -> Over {
         let Self { sources, messaging, .. } = self;
         messaging.interpret(rank, &mut sources[rank as usize], now)
@@ -47,6 +47,7 @@ impl MpiShard {
 
 impl Messaging {
     /// Runs the program of `rank` until an operation lasts, or the end. Returns when the rank is due again.
+    #[inline(always)]
     fn interpret(&mut self, rank: u32, source: &mut Stream, now: u64) -> Over {
         let state = &mut self.ranks[rank as usize];
         state.due = RUNNING;
@@ -83,7 +84,17 @@ impl Messaging {
             if at_once > SPINNING {
                 return Err(self.spins(rank, &ops[0]));
             }
+            // One at a time if they are recorded.
+            let ops = if self.record.is_some() {
+                self.record_begin(rank, &ops[0], now);
+                &ops[..1]
+            } else {
+                ops
+            };
             let (passed, due) = self.run_stretch(rank, ops, &mut at_once, now)?;
+            if self.record.is_some() {
+                self.record_begun(rank, &ops[0], due.is_none(), now);
+            }
             source.pass(passed);
             if let Some(due) = due {
                 return Ok(due);
@@ -100,28 +111,18 @@ impl Messaging {
         at_once: &mut u32,
         now: u64,
     ) -> Result<(usize, Option<u64>), Box<RunError>> {
-        let recorded = self.record.is_some();
         for (place, op) in ops.iter().enumerate() {
-            if recorded {
-                self.record_begin(rank, op, now);
-            }
-            let (activity, over) = self.execute(rank, op, now);
-            let over = over?;
-            if recorded {
-                self.record_begun(rank, op, over, now);
-            }
-            let state = &mut self.ranks[rank as usize];
+            let over = self.execute(rank, op, now)?;
             if over != now {
                 let begun = *at_once + u32::try_from(place).unwrap_or(SPINNING);
+                let activity = self.activity(rank, op);
+                let state = &mut self.ranks[rank as usize];
                 (state.since, state.activity, state.at_once) = (now, activity, begun);
                 if over == NEVER {
                     return Ok((place + 1, Some(self.leave(rank, over))));
                 }
                 state.due = over;
                 return Ok((place + 1, Some(over)));
-            }
-            if let Activity::Call(call) = activity {
-                state.record.call_mut(call).count += 1;
             }
         }
         *at_once += u32::try_from(ops.len()).unwrap_or(SPINNING);
@@ -140,7 +141,7 @@ impl Messaging {
             let job = &mut self.jobs[id.index()];
             job.active -= 1;
             if job.active == 0 {
-                self.note_quiescent(id);
+                job.note_quiescent(id, self.host, &mut self.quiescent);
             }
             return NEVER;
         }
@@ -170,9 +171,10 @@ impl Messaging {
     fn end_program(&mut self, rank: u32) -> u64 {
         let state = self.rank(rank);
         state.finished = true;
-        let job = state.job;
-        self.jobs[job.index()].finished += 1;
-        self.note_quiescent(job);
+        let id = state.job;
+        let job = &mut self.jobs[id.index()];
+        job.finished += 1;
+        job.note_quiescent(id, self.host, &mut self.quiescent);
         self.leave(rank, NEVER)
     }
 
@@ -186,55 +188,82 @@ impl Messaging {
         self.end_program(rank)
     }
 
-    /// Runs an operation: what its time is counted as, and when it is over.
+    /// What the time of an operation of `rank` that lasts is counted as.
     #[inline(always)]
-    fn execute(&mut self, rank: u32, op: &Op, now: u64) -> (Activity, Over) {
-        // The call is asked for in each arm, where the operation is known: so there is one branch on it and not two.
+    fn activity(&self, rank: u32, op: &Op) -> Activity {
         match op {
-            Op::Compute(span) => (Activity::Compute, self.compute(rank, op, *span, now)),
-            Op::P2p(call) => self.execute_point_to_point(rank, op, call, now),
-            Op::Collective(call) => (activity(op), self.execute_collective(rank, op, call, now)),
-            Op::Comm(call) => (activity(op), self.execute_on_communicator(rank, op, call, now)),
-            Op::Rma(call) => (activity(op), self.execute_one_sided(rank, op, call, now)),
-            Op::MarkProgress => (Activity::Nothing, self.mark(rank, op, now)),
-            Op::BeginTiming => {
-                self.rank(rank).needed().timed_since = Some(Instant(now));
-                (Activity::Nothing, Ok(now))
-            }
-            Op::EndBurst(after) => (activity(op), self.end_burst(rank, op, *after, now)),
-            Op::Pause(span) => (Activity::Nothing, self.pause(rank, op, *span, now)),
-            Op::Graph(call) => self.execute_of_graph(rank, op, call, now),
+            Op::Compute(_) => Activity::Compute,
+            Op::Graph(_) if self.works_on_device(rank) => Activity::Compute,
+            _ => call_of(op).map_or(Activity::Nothing, Activity::Call),
         }
     }
 
+    /// Runs an operation, and counts it if it is over at once. Returns when it is over.
     #[inline(always)]
-    fn execute_point_to_point(&mut self, rank: u32, op: &Op, call: &P2p, now: u64) -> (Activity, Over) {
+    fn execute(&mut self, rank: u32, op: &Op, now: u64) -> Over {
+        match *op {
+            Op::Compute(span) => self.compute(rank, op, span, now),
+            Op::P2p(P2p::Isend { to, bytes, tag, comm: COMM_WORLD, mode, request }) => {
+                self.isend(rank, op, Peer { rank: to, tag, comm: COMM_WORLD }, (bytes, mode), request, now)
+            }
+            Op::P2p(P2p::Irecv { from, tag, comm: COMM_WORLD, request }) => {
+                self.irecv(rank, op, (from, tag, COMM_WORLD), request, now)
+            }
+            Op::P2p(P2p::WaitAll(ref requests)) => self.wait_for(rank, op, Quorum::All, requests, now),
+            _ => self.execute_any(rank, op, now),
+        }
+    }
+
+    /// The same for all operations, of which programs have few but those above.
+    #[inline(never)]
+    fn execute_any(&mut self, rank: u32, op: &Op, now: u64) -> Over {
+        let over = match op {
+            Op::Compute(span) => return self.compute(rank, op, *span, now),
+            Op::P2p(call) => self.execute_point_to_point(rank, op, call, now)?,
+            Op::Collective(call) => self.execute_collective(rank, op, call, now)?,
+            Op::Comm(call) => self.execute_on_communicator(rank, op, call, now)?,
+            Op::Rma(call) => self.execute_one_sided(rank, op, call, now)?,
+            Op::MarkProgress => self.mark(rank, op, now)?,
+            Op::BeginTiming => {
+                self.rank(rank).needed().timed_since = Some(Instant(now));
+                now
+            }
+            Op::EndBurst(after) => self.end_burst(rank, op, *after, now)?,
+            Op::Pause(span) => self.pause(rank, op, *span, now)?,
+            Op::Graph(call) => self.execute_of_graph(rank, op, call, now)?,
+        };
+        // These count themselves.
+        if over == now
+            && let Some(call) = call_of(op).filter(|call| ![ISEND, IRECV].contains(call))
+        {
+            self.rank(rank).record.call_mut(call).count += 1;
+        }
+        Ok(over)
+    }
+
+    fn execute_point_to_point(&mut self, rank: u32, op: &Op, call: &P2p, now: u64) -> Over {
         match *call {
             P2p::Isend { to, bytes, tag, comm, mode, request } => {
-                let peer = Peer { rank: to, tag, comm };
-                (activity(op), self.isend(rank, op, peer, (bytes, mode), request, now))
+                self.isend(rank, op, Peer { rank: to, tag, comm }, (bytes, mode), request, now)
             }
-            P2p::Irecv { from, tag, comm, request } => {
-                (activity(op), self.irecv(rank, op, (from, tag, comm), request, now))
-            }
-            P2p::WaitAll(ref requests) => (activity(op), self.wait_for(rank, op, Quorum::All, requests, now)),
-            P2p::Wait(request) => (activity(op), self.wait_for(rank, op, Quorum::All, &[request], now)),
-            P2p::WaitAny(ref requests) => (activity(op), self.wait_for(rank, op, Quorum::Any, requests, now)),
-            P2p::WaitSome(ref requests) => (activity(op), self.wait_for(rank, op, Quorum::Some, requests, now)),
+            P2p::Irecv { from, tag, comm, request } => self.irecv(rank, op, (from, tag, comm), request, now),
+            P2p::WaitAll(ref requests) => self.wait_for(rank, op, Quorum::All, requests, now),
+            P2p::Wait(request) => self.wait_for(rank, op, Quorum::All, &[request], now),
+            P2p::WaitAny(ref requests) => self.wait_for(rank, op, Quorum::Any, requests, now),
+            P2p::WaitSome(ref requests) => self.wait_for(rank, op, Quorum::Some, requests, now),
             P2p::Send { to, bytes, tag, comm, mode } => {
-                (activity(op), self.blocking_send(rank, op, Peer { rank: to, tag, comm }, (bytes, mode), now))
+                self.blocking_send(rank, op, Peer { rank: to, tag, comm }, (bytes, mode), now)
             }
             P2p::Recv { from, tag, comm } => {
-                let pattern = self.pattern(rank, op, from, tag, comm);
-                (activity(op), pattern.and_then(|pattern| self.blocking_receive(rank, pattern, now)))
+                let pattern = self.pattern(rank, op, from, tag, comm)?;
+                self.blocking_receive(rank, pattern, now)
             }
             P2p::Probe { from, tag, comm } => {
-                let pattern = self.pattern(rank, op, from, tag, comm);
-                let there = pattern.map(|pattern| self.probe(rank, pattern));
-                (activity(op), there.map(|there| if there { now } else { NEVER }))
+                let pattern = self.pattern(rank, op, from, tag, comm)?;
+                Ok(if self.probe(rank, pattern) { now } else { NEVER })
             }
-            P2p::Datagram { to, bytes } => (activity(op), self.datagram(rank, op, to, bytes, now)),
-            P2p::RequestFree(request) => (activity(op), self.free_request(rank, op, request, now)),
+            P2p::Datagram { to, bytes } => self.datagram(rank, op, to, bytes, now),
+            P2p::RequestFree(request) => self.free_request(rank, op, request, now),
         }
     }
 
@@ -497,9 +526,4 @@ impl Messaging {
         self.rank(rank).requests.free(slot);
         Ok(now)
     }
-}
-
-#[inline(always)]
-fn activity(op: &Op) -> Activity {
-    call_of(op).map_or(Activity::Nothing, Activity::Call)
 }

@@ -138,6 +138,17 @@ pub(super) struct Job {
     pub marked: PendingMarks,
 }
 
+impl Job {
+    /// No rank of this shard is active, or one has finished, as is seen while `host` runs: whether that is so of all is looked at when
+    /// the window ends.
+    #[inline]
+    pub fn note_quiescent(&mut self, id: JobId, host: HostId, quiescent: &mut Vec<JobId>) {
+        if self.quiescent_at.replace(host).is_none() {
+            quiescent.push(id);
+        }
+    }
+}
+
 impl Messaging {
     /// Where the ranks of a host stand in the list of residents.
     #[inline]
@@ -180,20 +191,11 @@ impl Messaging {
     }
 
     /// A message between ranks of `job` has arrived; with its last packet it is no longer in flight.
-    #[inline]
     pub fn count_arrival(&mut self, job: JobId, last: bool) {
         let state = &mut self.jobs[job.index()];
         state.in_flight -= i64::from(last);
         if state.active == 0 {
-            self.note_quiescent(job);
-        }
-    }
-
-    /// Of `job` no rank of this shard is active, or one has finished: whether that is so of all is looked at when the window ends.
-    #[inline]
-    pub fn note_quiescent(&mut self, job: JobId) {
-        if self.jobs[job.index()].quiescent_at.replace(self.host).is_none() {
-            self.quiescent.push(job);
+            state.note_quiescent(job, self.host, &mut self.quiescent);
         }
     }
 

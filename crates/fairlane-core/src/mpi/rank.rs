@@ -119,7 +119,7 @@ pub(super) enum Blocked {
 pub(super) enum Completion {
     Noted,
     /// The wait of the rank is over.
-    EndsWait(Wait),
+    EndsWait,
     /// The request is over: nobody waits for it.
     Detached,
 }
@@ -203,7 +203,7 @@ impl RankState {
         {
             wait.missing -= 1;
             if wait.missing == 0 {
-                return Completion::EndsWait(*wait);
+                return Completion::EndsWait;
             }
         }
         Completion::Noted

@@ -139,9 +139,9 @@ impl Messaging {
         of.begin(Operation { job, rank: own, number: 0, call, since, end, bytes, blocks, peer, context, slot });
     }
 
-    /// `rank` has begun an operation, which is over at `over`.
+    /// `rank` has begun an operation, which may be over at once.
     #[cold]
-    pub fn record_begun(&mut self, rank: u32, op: &Op, over: u64, now: u64) {
+    pub fn record_begun(&mut self, rank: u32, op: &Op, at_once: bool, now: u64) {
         if recorded_call(op).is_none() {
             return;
         }
@@ -154,7 +154,7 @@ impl Messaging {
         let Some(of) = self.record_of(rank).and_then(|record| record.operations_mut()) else { return };
         if let Some(last) = of.last(job, own) {
             last.slot = slot;
-            last.end = (over == now).then_some(Instant(now));
+            last.end = at_once.then_some(Instant(now));
         }
     }
 

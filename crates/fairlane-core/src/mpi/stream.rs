@@ -26,7 +26,11 @@ impl Stream {
     pub fn ahead(&mut self) -> Result<&[Op], String> {
         match self {
             Self::Script(player) => player.ahead(),
-            Self::Other(source) => source.ahead(),
+            Self::Other(source) => {
+                // A result of its own: that of a script stays in registers.
+                let ops = source.ahead()?;
+                Ok(ops)
+            }
         }
     }
 

@@ -26,7 +26,7 @@ pub trait Endpoint {
         until: Instant,
         deliveries: &[Delivery],
         injections: &mut Vec<Injection>,
-    ) -> Result<Pause, RunError>;
+    ) -> Result<Pause, Box<RunError>>;
 
     /// A window has been run: moves to `mail`, which is empty, what the endpoint of `shard` must know. Called for each other
     /// shard; not with one shard.

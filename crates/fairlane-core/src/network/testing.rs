@@ -45,7 +45,7 @@ impl Endpoint for Senders {
         _until: Instant,
         _deliveries: &[Delivery],
         injections: &mut Vec<Injection>,
-    ) -> Result<Pause, RunError> {
+    ) -> Result<Pause, Box<RunError>> {
         let message = |(to, bytes)| Injection {
             at: Instant::ZERO,
             from: host,

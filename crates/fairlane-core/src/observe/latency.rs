@@ -40,8 +40,12 @@ impl Histogram {
     pub fn record(&mut self, latency: Picoseconds) {
         let value = latency.0;
         self.sum += u128::from(value);
-        self.max = self.max.max(value);
-        self.min = self.min.max(!value);
+        if value > self.max {
+            self.max = value;
+        }
+        if !value > self.min {
+            self.min = !value;
+        }
         let bucket = bucket_of(value);
         match self.counts.get_mut(bucket.wrapping_sub(self.first)) {
             Some(count) => *count += 1,

@@ -15,6 +15,7 @@ pub use marks::{JobMarks, MOST_MARKS, Mark, PendingMarks};
 pub(crate) use operations::{COMPUTE, MARK};
 pub use operations::{Operation, Operations, RequestEnd, operation_name};
 pub use ranks::{CALLS, CallTime, RankRecord, call_name, call_of};
+pub(crate) use ranks::{IRECV, ISEND};
 pub use record::{JobRecord, MessageRecord, WaitRecord};
 
 use std::ops::Range;

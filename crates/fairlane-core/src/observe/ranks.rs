@@ -32,6 +32,8 @@ const NAMES: [&str; FIRST_COLLECTIVE as usize] = [
     "comm_create",
 ];
 
+pub(crate) const ISEND: u8 = 1;
+pub(crate) const IRECV: u8 = 3;
 const WAIT_SOME: u8 = 8;
 
 const FIRST_COLLECTIVE: u8 = 12;
@@ -124,9 +126,9 @@ pub fn call_of(op: &Op) -> Option<u8> {
 fn message_call_of(op: &P2p) -> Option<u8> {
     Some(match op {
         P2p::Send { .. } => 0,
-        P2p::Isend { .. } => 1,
+        P2p::Isend { .. } => ISEND,
         P2p::Recv { .. } => 2,
-        P2p::Irecv { .. } => 3,
+        P2p::Irecv { .. } => IRECV,
         P2p::Probe { .. } => 4,
         P2p::Wait(_) => 5,
         P2p::WaitAll(_) => 6,

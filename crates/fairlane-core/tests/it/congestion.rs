@@ -37,7 +37,7 @@ impl Endpoint for Flows {
         until: Instant,
         _deliveries: &[Delivery],
         injections: &mut Vec<Injection>,
-    ) -> Result<Pause, RunError> {
+    ) -> Result<Pause, Box<RunError>> {
         let mut next = None;
         for (from, to, job, start) in &mut self.0 {
             if *from != host.0 || *start == u64::MAX {

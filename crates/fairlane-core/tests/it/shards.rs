@@ -88,9 +88,9 @@ impl Endpoint for Traffic {
         until: Instant,
         deliveries: &[Delivery],
         injections: &mut Vec<Injection>,
-    ) -> Result<Pause, RunError> {
+    ) -> Result<Pause, Box<RunError>> {
         if self.fails.is_some_and(|(failing, at)| failing == host.0 && until.0 > at) {
-            return Err(RunError::Law { at: until, law: format!("of host {host}") });
+            return Err(Box::new(RunError::Law { at: until, law: format!("of host {host}") }));
         }
         for delivery in deliveries {
             self.seen.push((host.0, *delivery));

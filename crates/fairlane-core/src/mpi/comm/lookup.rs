@@ -16,20 +16,18 @@ impl Messaging {
     /// The context of a communicator, and which rank of the job `peer` of the communicator is.
     #[inline]
     pub fn address(&self, rank: u32, op: &Op, comm: CommHandle, peer: Rank) -> Result<(u32, u32), Box<RunError>> {
-        if comm == COMM_WORLD && peer.0 < self.ranks[rank as usize].size {
-            return Ok((WORLD_CONTEXT, peer.0));
+        if comm != COMM_WORLD {
+            return self.look_up(rank, op, comm, peer);
         }
-        self.look_up(rank, op, comm, peer)
+        let size = self.ranks[rank as usize].size;
+        if peer.0 < size { Ok((WORLD_CONTEXT, peer.0)) } else { Err(self.outside(rank, op, size as usize)) }
     }
 
     /// As [`Self::address`], in the communicator's list of members.
     #[inline(never)]
     fn look_up(&self, rank: u32, op: &Op, comm: CommHandle, peer: Rank) -> Result<(u32, u32), Box<RunError>> {
         let communicator = self.communicator(rank, op, comm)?;
-        let member = communicator.member(peer).ok_or_else(|| {
-            let size = communicator.members.len();
-            self.misuse(rank, op, format!("the communicator has {size} ranks, numbered from 0"))
-        })?;
+        let member = communicator.member(peer).ok_or_else(|| self.outside(rank, op, communicator.members.len()))?;
         Ok((communicator.context, member))
     }
 

@@ -10,11 +10,18 @@ use crate::observe::Latencies;
 use crate::units::{Bytes, Instant, Picoseconds};
 
 impl Messaging {
-    /// The first or last packet of a message has come through the network. If it is the last of a transfer's payload, counts how
-    /// long that took since its send was called.
+    /// The first or last packet of a message has come through the network.
     #[inline(always)]
     pub fn delivered(&mut self, delivery: &Delivery) {
-        let Delivery { at, token, traffic, stage, first, last } = *delivery;
+        let whole = delivery.stage == Stage::Eager as u8 && delivery.first && delivery.last;
+        if !(whole && self.record.is_none() && self.take_eager(delivery)) {
+            self.take(delivery);
+        }
+    }
+
+    /// Takes what has come. If it is the last of a transfer's payload, counts how long that took since its send was called.
+    #[inline(never)]
+    fn take(&mut self, &Delivery { at, token, traffic, stage, first, last }: &Delivery) {
         let (record, stage) = (self.naming.translate(token), Stage::of(stage));
         let transfer = &self.transfers[record];
         let job = self.ranks[transfer.end(stage) as usize].job;
@@ -22,9 +29,7 @@ impl Messaging {
             self.latencies.record(traffic, transfer.kind, Picoseconds(at.0 - transfer.sent_at));
         }
         self.count_arrival(job, last);
-        if !(stage == Stage::Eager && first && last && self.record.is_none() && self.take_eager(record, at.0)) {
-            self.take_part(record, stage, at.0, first, last);
-        }
+        self.take_part(record, stage, at.0, first, last);
     }
 
     /// The latencies of all messages whose payload came through the network whole so far, each from the call of its send to the
@@ -59,23 +64,32 @@ impl Messaging {
 
     /// A whole eager message has come. Takes it, unless it is a part of a payload, or numbered and not the next of its sender, or
     /// another is held back.
-    /// As [`Self::take_part`], of which this is the most frequent case.
+    /// As [`Self::take`], of which this is the most frequent case.
     #[inline(always)]
-    fn take_eager(&mut self, record: u32, now: u64) -> bool {
+    fn take_eager(&mut self, &Delivery { at: Instant(now), token, traffic, .. }: &Delivery) -> bool {
+        let record = self.naming.translate(token);
         let transfer = &mut self.transfers[record];
-        let (to, envelope) = (transfer.to, transfer.envelope);
+        let Transfer { to, sent_at, .. } = *transfer;
         let state = &mut self.ranks[to as usize];
         let numbered = transfer.progress == Progress::Numbered;
-        if transfer.parts > 0 || numbered && !state.matching.is_next(transfer.number, &envelope) {
+        if transfer.parts > 0 || numbered && !state.matching.is_next(transfer.number, &transfer.envelope) {
             return false;
         }
-        let Some(receive) = state.matching.arrive(envelope, record) else {
+        let job = &mut self.jobs[state.job.index()];
+        job.in_flight -= 1;
+        if job.active == 0 {
+            job.note_quiescent(state.job, self.host, &mut self.quiescent);
+        }
+        if !job.failed {
+            self.latencies.record(traffic, transfer.kind, Picoseconds(now - sent_at));
+        }
+        let Some(receive) = state.matching.arrive(&transfer.envelope, record) else {
             transfer.progress = Progress::Complete;
             self.end_probe(to, now);
             return true;
         };
-        let completion = state.complete(receive, Some(transfer.sent_at), now);
         self.transfers.remove(record);
+        let completion = state.complete(receive, Some(sent_at), now);
         self.follow(completion, to, receive, now);
         true
     }

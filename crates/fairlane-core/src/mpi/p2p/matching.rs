@@ -152,9 +152,9 @@ impl Matching {
 
     /// The receive that takes this message; without one the message is kept as unexpected.
     #[inline(always)]
-    pub fn arrive(&mut self, envelope: Envelope, transfer: u32) -> Option<u32> {
+    pub fn arrive(&mut self, envelope: &Envelope, transfer: u32) -> Option<u32> {
         match self.posted.get(self.taken) {
-            Some((pattern, slot)) if pattern.accepts(&envelope) => {
+            Some((pattern, slot)) if pattern.accepts(envelope) => {
                 let slot = *slot;
                 self.taken += 1;
                 if self.taken == self.posted.len() {
@@ -169,11 +169,11 @@ impl Matching {
 
     /// As [`Self::arrive`], when it is not the receive that was posted first.
     #[inline(never)]
-    fn search(&mut self, envelope: Envelope, transfer: u32) -> Option<u32> {
-        match self.posted[self.taken..].iter().position(|(pattern, _)| pattern.accepts(&envelope)) {
+    fn search(&mut self, envelope: &Envelope, transfer: u32) -> Option<u32> {
+        match self.posted[self.taken..].iter().position(|(pattern, _)| pattern.accepts(envelope)) {
             Some(place) => Some(self.posted.remove(self.taken + place).1),
             None => {
-                self.unexpected.push_back((envelope, transfer));
+                self.unexpected.push_back((*envelope, transfer));
                 None
             }
         }
@@ -182,14 +182,16 @@ impl Matching {
     /// The message that this receive takes; without one the receive is kept as posted.
     #[inline(always)]
     pub fn post(&mut self, pattern: Pattern, slot: u32) -> Option<u32> {
-        let earlier = if self.unexpected.is_empty() { None } else { self.take_unexpected(pattern) };
-        if earlier.is_none() {
-            if self.posted.len() == self.posted.capacity() && 2 * self.taken > self.posted.len() {
-                self.posted.drain(..std::mem::take(&mut self.taken));
-            }
-            self.posted.push((pattern, slot));
+        if !self.unexpected.is_empty()
+            && let Some(earlier) = self.take_unexpected(pattern)
+        {
+            return Some(earlier);
         }
-        earlier
+        if self.posted.len() == self.posted.capacity() && 2 * self.taken > self.posted.len() {
+            self.posted.drain(..std::mem::take(&mut self.taken));
+        }
+        self.posted.push((pattern, slot));
+        None
     }
 
     #[inline(never)]
@@ -219,10 +221,10 @@ mod tests {
         let from_one = Pattern { context: 0, source: Some(1), tag: None };
         assert_eq!(matching.post(from_one, 10), None);
         assert_eq!(matching.post(any, 11), None);
-        assert_eq!(matching.arrive(envelope(1, 5), 100), Some(10));
-        assert_eq!(matching.arrive(envelope(1, 6), 101), Some(11));
-        assert_eq!(matching.arrive(envelope(2, 7), 102), None);
-        assert_eq!(matching.arrive(envelope(1, 8), 103), None);
+        assert_eq!(matching.arrive(&envelope(1, 5), 100), Some(10));
+        assert_eq!(matching.arrive(&envelope(1, 6), 101), Some(11));
+        assert_eq!(matching.arrive(&envelope(2, 7), 102), None);
+        assert_eq!(matching.arrive(&envelope(1, 8), 103), None);
         assert_eq!(matching.probe(from_one), Some(103));
         assert_eq!(matching.post(Pattern { tag: Some(9), ..any }, 12), None);
         assert_eq!(matching.post(Pattern { context: 1, ..any }, 13), None);

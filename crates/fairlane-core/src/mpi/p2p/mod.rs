@@ -16,6 +16,7 @@ pub(in crate::mpi) mod wait;
 use crate::kernel::NONE;
 use crate::mpi::messaging::Messaging;
 use crate::mpi::rank::{Blocked, RankState};
+use crate::observe::{IRECV, ISEND};
 use crate::program::{RequestId, SendMode};
 use crate::qos::levels::TrafficKind;
 use crate::units::{Bytes, Instant};
@@ -44,14 +45,11 @@ impl Messaging {
     /// Whether a send of so much is sent at once.
     #[inline]
     pub fn is_eager(&self, bytes: Bytes, mode: SendMode) -> bool {
-        match mode {
-            SendMode::Standard => bytes <= self.parameters.eager_threshold,
-            SendMode::Synchronous => false,
-            SendMode::Eager => true,
-        }
+        if mode == SendMode::Standard { bytes <= self.parameters.eager_threshold } else { mode == SendMode::Eager }
     }
 
-    /// Starts a send. Returns its request, which is complete already if it is eager; `None` if its name is in use.
+    /// Starts a send, and counts it as a call if it has a name and is over at once. Returns its request, which is complete already
+    /// if it is eager; `None` if its name is in use.
     #[inline(always)]
     pub fn send(&mut self, send: &Send) -> Option<u32> {
         let Send { from, to, bytes, context, eager, .. } = *send;
@@ -69,6 +67,9 @@ impl Messaging {
         };
         state.record.messages_sent += 1;
         state.record.bytes_sent += bytes.0;
+        if send.name.is_some() && send.handed_at == send.called_at {
+            state.record.call_mut(ISEND).count += 1;
+        }
         let transfer = self.transfers.insert(Transfer {
             from,
             to: self.naming.translate(place.id),
@@ -134,7 +135,7 @@ impl Messaging {
         }
         let mut next = Some((envelope, record));
         while let Some((envelope, record)) = next {
-            if let Some(receive) = self.rank(to).matching.arrive(envelope, record) {
+            if let Some(receive) = self.rank(to).matching.arrive(&envelope, record) {
                 self.matched(record, receive, now);
             }
             next = self.rank(to).matching.released(&envelope);
@@ -142,11 +143,14 @@ impl Messaging {
         self.end_probe(to, now);
     }
 
-    /// Posts a receive. Returns its request; `None` if its name is in use.
+    /// Posts a receive, and counts it as a call if it has a name. Returns its request; `None` if its name is in use.
     #[inline(always)]
     pub fn post(&mut self, rank: u32, pattern: Pattern, name: Option<RequestId>, now: u64) -> Option<u32> {
         let state = &mut self.ranks[rank as usize];
         let receive = state.requests.start(name, Request::receive(now))?;
+        if name.is_some() {
+            state.record.call_mut(IRECV).count += 1;
+        }
         if let Some(record) = state.matching.post(pattern, receive) {
             self.matched(record, receive, now);
         }

@@ -7,8 +7,7 @@ use super::request::{NamedRequest, PENDING, Quorum, Reports, Request, SOURCE, Wa
 use super::transfer::Stage;
 use crate::mpi::collective::nonblocking::{ORDERS, rank_of_step, step_key};
 use crate::mpi::messaging::{Messaging, Over};
-use crate::mpi::rank::{Activity, Blocked, NEVER};
-use crate::observe::call_of;
+use crate::mpi::rank::{Blocked, NEVER};
 use crate::program::{GraphOp, Op, RequestId};
 use crate::units::Picoseconds;
 
@@ -17,16 +16,25 @@ impl Messaging {
         self.rank(rank).needed().reports.get_or_insert_default()
     }
 
-    /// Executes an operation of a graph: what its time is counted as, and when it is over.
-    #[cold]
-    pub fn execute_of_graph(&mut self, rank: u32, op: &Op, call: &GraphOp, now: u64) -> (Activity, Over) {
-        let over = match *call {
+    /// Executes an operation of a graph. Returns when it is over.
+    pub fn execute_of_graph(&mut self, rank: u32, op: &Op, call: &GraphOp, now: u64) -> Over {
+        match *call {
             GraphOp::Offload(span, request) => self.offload(rank, op, span, request, now),
             GraphOp::Delay(span, request) => self.delay(rank, op, span, request, now),
             GraphOp::Report(request) => self.ask_for_report(rank, op, request, now),
-            GraphOp::WaitReport => return self.wait_for_report(rank, op, now),
-        };
-        (Activity::Nothing, over)
+            GraphOp::WaitReport => {
+                let missing = u32::from(self.reports(rank).complete.is_empty());
+                self.wait(rank, Wait { quorum: Quorum::Reported, missing, since: now }, now);
+                Ok(NEVER)
+            }
+        }
+    }
+
+    /// Whether a device works for `rank`: while it waits for reports, it computes.
+    #[cold]
+    pub fn works_on_device(&self, rank: u32) -> bool {
+        let reports = self.ranks[rank as usize].more().and_then(|more| more.reports.as_ref());
+        reports.is_some_and(|reports| reports.offloaded > 0)
     }
 
     /// A slow host slows the work down as it does computation.
@@ -83,22 +91,12 @@ impl Messaging {
         Ok(now)
     }
 
-    /// Computation while a device works, else a wait.
-    fn wait_for_report(&mut self, rank: u32, op: &Op, now: u64) -> (Activity, Over) {
-        let Reports { complete, offloaded, .. } = self.reports(rank);
-        let missing = u32::from(complete.is_empty());
-        let wait = call_of(op).map_or(Activity::Nothing, Activity::Call);
-        let activity = if *offloaded > 0 { Activity::Compute } else { wait };
-        self.wait(rank, Wait { quorum: Quorum::Reported, missing, since: now }, now);
-        (activity, Ok(NEVER))
-    }
-
     /// A request that is to be reported is complete.
     #[inline(never)]
     pub fn report_completion(&mut self, rank: u32, slot: u32, now: u64) {
         self.reports(rank).complete.push(slot);
-        if let Blocked::Requests(wait @ Wait { quorum: Quorum::Reported, .. }) = self.ranks[rank as usize].blocked {
-            self.end_wait(rank, wait, now);
+        if let Blocked::Requests(Wait { quorum: Quorum::Reported, .. }) = self.ranks[rank as usize].blocked {
+            self.end_wait(rank, now);
         }
     }
 

@@ -16,10 +16,9 @@ impl Messaging {
     /// resumed.
     #[inline]
     pub fn wait(&mut self, rank: u32, wait: Wait, now: u64) {
-        if wait.missing > 0 {
-            self.rank(rank).blocked = Blocked::Requests(wait);
-        } else {
-            self.end_wait(rank, wait, now);
+        self.rank(rank).blocked = Blocked::Requests(wait);
+        if wait.missing == 0 {
+            self.end_wait(rank, now);
         }
     }
 
@@ -37,8 +36,9 @@ impl Messaging {
     }
 
     /// The wait of `rank` is over.
-    pub fn end_wait(&mut self, rank: u32, wait: Wait, now: u64) {
-        self.ranks[rank as usize].blocked = Blocked::Not;
+    pub fn end_wait(&mut self, rank: u32, now: u64) {
+        let blocked = std::mem::replace(&mut self.rank(rank).blocked, Blocked::Not);
+        let Blocked::Requests(wait) = blocked else { unreachable!("invariant: the rank waits") };
         let waited = wait.quorum == Quorum::All || self.choose_awaited(rank, wait.quorum);
         let end = now.max(wait.since);
         let message = if self.record.is_some() { self.record_ended(rank, end) } else { None };
@@ -115,7 +115,7 @@ impl Messaging {
     pub fn follow(&mut self, completion: Completion, rank: u32, slot: u32, now: u64) {
         match completion {
             Completion::Noted => {}
-            Completion::EndsWait(wait) => self.end_wait(rank, wait, now),
+            Completion::EndsWait => self.end_wait(rank, now),
             Completion::Detached => self.complete_detached(rank, slot, now),
         }
     }
