@@ -25,7 +25,7 @@ FEATURES = re.compile(
 )
 """Losses, pacing, notices, queue pairs, marks, input-queued switches, shared memory, errors of links, logs."""
 ROOTS = ("run_hosts", "run_ports")
-"""The functions of ``network/shard.rs`` that run a window."""
+"""The functions of ``network/engine.rs`` that run a window."""
 WITH_FEATURES = 2
 """Instances of each that may contain features: with and without counters."""
 
@@ -113,7 +113,7 @@ def main() -> int:
     wrong |= any(FEATURES.match(name.removeprefix("<")) for name in functions)
     edges = calls(program)
     for root in ROOTS:
-        instances = [symbol for symbol in edges if path_of(symbol).endswith(f"::{root}") and "shard" in symbol]
+        instances = [symbol for symbol in edges if path_of(symbol).endswith(f"::{root}") and "engine" in symbol]
         paths = [{path_of(symbol) for symbol in contained(edges, symbol)} for symbol in instances]
         features = [{path for path in of_one if FEATURES.match(path)} for of_one in paths]
         plain = sum(not found for found in features)

@@ -1,62 +1,17 @@
-//! Traffic between shards: mail, into which everything goes that leaves a shard while a window runs, and out of which it is taken before
-//! the next one opens. That is early enough: nothing of it takes effect sooner than one link latency after it was sent, and a window is
-//! not longer.
+//! Traffic between shards: into mail while a window runs, and out of it before the next one opens.
 
 use super::config::Config;
 use super::features::Instance;
 use super::in_flight::InFlight;
-use super::index::{LaneIdx, MessageIdx, PacketIdx, PortIdx, TelemetryIdx};
+use super::index::{PacketIdx, TelemetryIdx};
+use super::mail::{Mail, Receiver, Returned};
 use super::nic::flows::Tag;
-use super::nic::transport::LinkTelemetry;
-use super::packet::{Message, Packet};
+use super::packet::Packet;
 use super::partition::PortPlace;
 use super::prefetch::{MAIL_AHEAD, prefetch_credited};
 use super::shard::Shard;
-use crate::ids::{LinkId, SwitchId, TrafficId};
+use crate::ids::LinkId;
 use crate::units::Instant;
-
-/// Mail from one shard to another.
-#[derive(Clone, Default)]
-pub(super) struct Mail {
-    /// Packets, with the times at which they arrive.
-    pub packets: Vec<Packet>,
-    /// The receiver of each.
-    pub to: Vec<Receiver>,
-    /// The tag of each, and its telemetry; empty if there is no congestion control.
-    pub tags: Vec<(Tag, Vec<LinkTelemetry>)>,
-    pub credits: Vec<Returned>,
-    /// Messages of several packets, by their index in the shard that sends them.
-    pub announced: Vec<(MessageIdx, Message)>,
-    /// Those of which all packets have been delivered.
-    pub received: Vec<MessageIdx>,
-}
-
-/// Where a packet goes in the shard that receives it.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Receiver {
-    /// The queue of a port.
-    Port(PortIdx),
-    /// A switch, which routes it.
-    Switch(SwitchId),
-    /// The host of a NIC.
-    Nic(PortIdx),
-    /// Back to its sender: it was lost at this link, and its timeout passes when it arrives.
-    Sender(LinkId),
-    /// The host of a NIC, although it is given up.
-    GivenUp(PortIdx),
-}
-
-/// Credits on their way back to a port.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Returned {
-    /// In the shard that it belongs to.
-    pub port: PortIdx,
-    pub lane: LaneIdx,
-    pub traffic: TrafficId,
-    pub bytes: u32,
-    /// When the buffer was freed, ps; they arrive one link latency later.
-    pub freed: Instant,
-}
 
 impl InFlight {
     /// The mail to a shard, for something that takes effect there at `time`.

@@ -79,7 +79,7 @@ impl Features {
     };
 
     /// Whether NICs keep more of packets than what is in them: see
-    /// [`AtSource`](super::nic::segment::AtSource).
+    /// [`AtSource`](super::packet::AtSource).
     #[inline(always)]
     pub const fn at_source(self) -> bool {
         self.paces || self.controls || self.loses || self.pairs

@@ -4,14 +4,13 @@ use rustc_hash::FxHashMap;
 
 use super::config::Config;
 use super::credits::CreditReturns;
-use super::exchange::Mail;
 use super::features::Instance;
 use super::index::{HostIdx, LaneIdx, MessageIdx, PacketIdx, PortIdx};
+use super::mail::Mail;
 use super::nic::flows::{Flows, Tag};
 use super::nic::queue_pairs::QueuePairs;
-use super::nic::segment::AtSource;
 use super::occupancy::Occupancy;
-use super::packet::{Message, Packet};
+use super::packet::{AtSource, Message, Packet};
 use super::pauses::Pauses;
 use super::plan::Plan;
 use super::port::LaneMarking;

@@ -12,12 +12,11 @@
 //! its job has been stopped, and is ignored. A notice that is given up is processed as if it had come.
 
 use super::config::Config;
-use super::exchange::{Receiver, Returned};
 use super::features::Instance;
 use super::in_flight::InFlight;
 use super::index::{LaneIdx, PacketIdx, PairIdx, PortIdx};
-use super::nic::segment::{Again, AtSource};
-use super::packet::Packet;
+use super::mail::{Receiver, Returned};
+use super::packet::{Again, AtSource, Packet};
 use super::partition::PortPlace;
 use super::port::{ActivePort, Arrival, UNCHARGED, kind};
 use crate::fault::GivenUp;

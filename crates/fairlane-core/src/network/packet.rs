@@ -1,6 +1,6 @@
 //! Messages, their packets, and their deliveries to hosts.
 
-use super::index::{LaneIdx, MessageIdx, PacketIdx, PortIdx};
+use super::index::{LaneIdx, MessageIdx, PacketIdx, PairIdx, PortIdx};
 use crate::ids::{HostId, JobId, Rank, TrafficId, VirtualLane};
 use crate::qos::levels::TrafficKind;
 use crate::routing::Step;
@@ -166,6 +166,31 @@ impl Packet {
     pub fn latency(&self) -> Picoseconds {
         self.time - self.offered
     }
+}
+
+/// What the NIC that sends a packet keeps of it until it starts, if the network has
+/// [`Features::at_source`](super::features::Features::at_source).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct AtSource {
+    /// Order among the packets that are offered at one instant: the order in which they were made, then those that are sent again.
+    pub order: u64,
+    /// The queue pair of its message, if it has one; see [`queue_pairs`](super::nic::queue_pairs).
+    pub pair: PairIdx,
+    pub again: Again,
+}
+
+/// Why a packet is at its NIC once more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Again {
+    /// It is not.
+    #[default]
+    No,
+    /// It was lost, see [`loss`](super::loss).
+    Lost,
+    /// A switch has trimmed it.
+    Trimmed,
+    /// It was lost, and is given up.
+    GivenUp,
 }
 
 const _: () = assert!(size_of::<Packet>() == 64 && size_of::<Message>() == 32);

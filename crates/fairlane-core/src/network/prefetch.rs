@@ -2,10 +2,10 @@
 //! file changes a result.
 
 use super::config::Config;
-use super::exchange::Returned;
 use super::features::Instance;
 use super::in_flight::{AtSwitch, InFlight};
 use super::index::{HostIdx, PacketIdx, PortIdx};
+use super::mail::Returned;
 use super::packet::{Owner, Packet};
 use super::partition::PortPlace;
 use super::port::{Lane, kind};

@@ -11,10 +11,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use super::config::Config;
-use super::exchange::Mail;
+use super::engine::Failed;
 use super::features::{Compiled, Instance};
 use super::in_flight::NetworkCalendar;
-use super::shard::Failed;
+use super::mail::Mail;
 use super::shard::Shard;
 use super::{Endpoint, Network, Prefetch};
 use crate::error::RunError;

@@ -8,6 +8,8 @@ use fairlane_core::mpi::collective::algorithms::{self as collectives, Algorithm}
 use fairlane_core::network::transport;
 use fairlane_core::qos::arbiter;
 use fairlane_core::{routing, topology};
+use syn::visit::{self, Visit};
+use syn::{Item, ItemMod, ItemUse, UseName, UsePath, UseRename, UseTree, Visibility};
 
 /// The modules, lowest layer first. A module may import from the layers below its own, and from itself. `observe` is
 /// records that `network` and `mpi` fill in; `mpi` is the end point that `network` delivers to, by a trait of `network`.
@@ -49,46 +51,56 @@ fn module(file: &Path) -> String {
     Path::new(inside.components().next().unwrap().as_os_str()).file_stem().unwrap().to_str().unwrap().to_owned()
 }
 
-/// The modules of this crate that a text names as `crate::module` or in `crate::{...}`, outside comments.
-fn imports(text: &str) -> BTreeSet<String> {
-    let code: Vec<&str> = text.lines().map(|line| line.split("//").next().unwrap_or("")).collect();
-    let code = code.join("\n");
-    let mut found = BTreeSet::new();
-    for (start, word) in code.match_indices("crate::") {
-        if code[..start].ends_with(|before: char| before.is_alphanumeric() || before == '_' || before == '$') {
-            continue;
-        }
-        let rest = &code[start + word.len()..];
-        match rest.strip_prefix('{') {
-            None => _ = found.insert(first_word(rest)),
-            Some(group) => found.extend(members(group).iter().map(|member| first_word(member))),
-        }
-    }
-    found
-}
+/// The paths that a file names outside its tests, in imports and code; not those of items that it hands on.
+#[derive(Default)]
+struct Paths(BTreeSet<Vec<String>>);
 
-/// The members of a braced group whose opening brace is gone.
-fn members(group: &str) -> Vec<&str> {
-    let (mut depth, mut start, mut members) = (0, 0, Vec::new());
-    for (at, letter) in group.char_indices() {
-        match letter {
-            '{' => depth += 1,
-            '}' if depth > 0 => depth -= 1,
-            ',' | '}' if depth == 0 => {
-                members.push(group[start..at].trim());
-                start = at + 1;
+impl Paths {
+    fn of(text: &str) -> Self {
+        let mut paths = Self::default();
+        paths.visit_file(&syn::parse_file(text).unwrap());
+        paths
+    }
+
+    fn add_tree(&mut self, tree: &UseTree, mut path: Vec<String>) {
+        match tree {
+            UseTree::Path(UsePath { ident, tree, .. }) => {
+                path.push(ident.to_string());
+                self.add_tree(tree, path);
             }
-            _ => {}
-        }
-        if letter == '}' && depth == 0 && start == at + 1 {
-            break;
+            UseTree::Group(group) => group.items.iter().for_each(|tree| self.add_tree(tree, path.clone())),
+            UseTree::Name(UseName { ident }) | UseTree::Rename(UseRename { ident, .. }) => {
+                path.push(ident.to_string());
+                self.0.insert(path);
+            }
+            UseTree::Glob(_) => _ = self.0.insert(path),
         }
     }
-    members.into_iter().filter(|member| !member.is_empty()).collect()
 }
 
-fn first_word(text: &str) -> String {
-    text.chars().take_while(|letter| letter.is_alphanumeric() || *letter == '_').collect()
+impl<'text> Visit<'text> for Paths {
+    fn visit_item_use(&mut self, item: &'text ItemUse) {
+        if matches!(item.vis, Visibility::Inherited) {
+            self.add_tree(&item.tree, Vec::new());
+        }
+    }
+
+    fn visit_path(&mut self, path: &'text syn::Path) {
+        self.0.insert(path.segments.iter().map(|segment| segment.ident.to_string()).collect());
+        visit::visit_path(self, path);
+    }
+
+    fn visit_item_mod(&mut self, item: &'text ItemMod) {
+        if item.ident != "tests" {
+            visit::visit_item_mod(self, item);
+        }
+    }
+}
+
+/// The modules of this crate that a text names as `crate::module`.
+fn imports(text: &str) -> BTreeSet<String> {
+    let paths = Paths::of(text).0.into_iter();
+    paths.filter(|path| path[0] == "crate").filter_map(|path| path.get(1).cloned()).collect()
 }
 
 /// The files of a registry's folder, or folders with a `mod.rs`, that hold an entry; the others hold the registry together.
@@ -133,13 +145,6 @@ fn every_module_of_the_crate_has_a_layer() {
 }
 
 #[test]
-fn imports_are_found_however_they_are_written() {
-    let text = "use crate::ids::Rank; // crate::network\nlet x = crate::units::Bytes(1);\nmy_crate::qos::x();\n\
-                use crate::{\n    mpi::{self, wait},\n    table,\n};\nuse std::fmt;";
-    assert_eq!(imports(text).into_iter().collect::<Vec<_>>(), ["ids", "mpi", "table", "units"]);
-}
-
-#[test]
 fn every_file_of_a_registry_is_in_its_table() {
     assert_eq!(entries("topology"), names(topology::TABLE, |entry| entry.name));
     assert_eq!(entries("routing"), names(routing::TABLE, |entry| entry.name));
@@ -149,95 +154,83 @@ fn every_file_of_a_registry_is_in_its_table() {
     assert_eq!(entries("mpi/collective/algorithms"), names(collectives::TABLE, algorithm));
 }
 
-/// The files of `mpi/` that a file imports from.
-fn siblings(text: &str) -> BTreeSet<String> {
-    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-    let mut found = BTreeSet::new();
-    for rest in code.split("use super::").skip(1) {
-        match rest.strip_prefix('{') {
-            None => _ = found.insert(first_word(rest)),
-            Some(group) => found.extend(members(group).iter().map(|member| first_word(member))),
-        }
-    }
-    found
-}
-
-/// The files of a folder, but for `mod`, with those of the same folder that they import from.
-fn imports_between(folder: &str) -> BTreeMap<String, BTreeSet<String>> {
-    let of_file = |path: PathBuf| {
-        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-        (name, siblings(&fs::read_to_string(path).unwrap()))
-    };
-    let paths = fs::read_dir(source().join(folder)).unwrap().map(|entry| entry.unwrap().path());
-    let mut found: BTreeMap<_, _> = paths.filter(|path| path.is_file()).map(of_file).collect();
-    found.remove("mod");
-    found
-}
-
-/// Takes away the files that import from none that is left, until there are no more: what is left is in a circle, or imports
-/// from one.
+/// Takes away the files that import from none that is left, and those that none that is left imports from, until there are no more:
+/// what is left is in a circle, or between two.
 fn in_circles(mut left: BTreeMap<String, BTreeSet<String>>) -> BTreeMap<String, BTreeSet<String>> {
     loop {
-        let free = left.iter().find(|(_, imports)| !imports.iter().any(|import| left.contains_key(import)));
-        let Some(free) = free.map(|(name, _)| name.clone()) else { return left };
+        let free = left.iter().find(|(name, imports)| {
+            !imports.iter().any(|import| left.contains_key(import))
+                || !left.values().any(|imports| imports.contains(*name))
+        });
+        let Some(free) = free.map(|(name, _)| name.clone()) else { break };
         left.remove(&free);
     }
+    let names: BTreeSet<String> = left.keys().cloned().collect();
+    left.values_mut().for_each(|imports| imports.retain(|import| names.contains(import)));
+    left
 }
 
-/// The modules of message passing, by path, with those that each imports from. The table of algorithms is one; the modules
-/// `mpi` and those that only hold others together by `mod` are left out.
-fn imports_of_message_passing() -> BTreeMap<String, BTreeSet<String>> {
-    let root = source().join("mpi");
-    let texts: BTreeMap<String, String> = files(&root)
+/// The modules of a folder, by path, with those that each names: where an item is defined, if a module hands it on.
+fn imports_between(folder: &str) -> BTreeMap<String, BTreeSet<String>> {
+    let root = source();
+    let texts: BTreeMap<String, String> = files(&root.join(folder))
         .into_iter()
+        .chain(Some(root.join(folder).with_extension("rs")).filter(|file| file.exists()))
         .map(|file| {
             let inside = file.strip_prefix(&root).unwrap().with_extension("");
             let path = inside.to_str().unwrap().replace('/', "::");
             (path.strip_suffix("::mod").unwrap_or(&path).to_owned(), fs::read_to_string(file).unwrap())
         })
-        .filter(|(path, _)| path != "mod" && !path.starts_with("collective::algorithms::"))
         .collect();
-    let imports = |path: &str, text: &str| {
-        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-        let folder = if texts.keys().any(|other| other.starts_with(&format!("{path}::"))) {
-            path
-        } else {
-            path.rsplit_once("::").map_or("", |(folder, _)| folder)
-        };
-        let named = code.lines().filter_map(|line| line.strip_prefix("use ")).flat_map(|line| {
-            let (base, rest) = match (line.strip_prefix("crate::mpi::"), line.strip_prefix("super::")) {
-                (Some(rest), _) => ("", rest),
-                (None, Some(rest)) => (folder, rest),
-                (None, None) if folder == path => (folder, line),
-                (None, None) => return Vec::new(),
-            };
-            let rest = rest.trim_end_matches(';');
-            let members = rest.strip_prefix('{').map_or_else(|| vec![rest], members);
-            members.iter().map(|member| format!("{base}::{member}").trim_start_matches("::").to_owned()).collect()
-        });
-        let known = |name: String| {
-            let parts: Vec<&str> = name.split("::").collect();
-            let paths = (1..=parts.len()).rev().map(|end| parts[..end].join("::"));
-            paths.into_iter().find(|other| other != path && texts.contains_key(other))
-        };
-        named.filter_map(known).collect()
+    let absolute = |module: &str, path: &[String]| {
+        let mut base: Vec<&str> = module.split("::").collect();
+        let mut rest = path.iter().map(String::as_str).peekable();
+        if rest.next_if_eq(&"crate").is_some() {
+            base.clear();
+        }
+        while rest.next_if(|part| ["self", "super"].contains(part)).is_some_and(|part| part == "super") {
+            base.pop();
+        }
+        base.into_iter().chain(rest).collect::<Vec<_>>().join("::")
     };
-    texts.iter().map(|(path, text)| (path.clone(), imports(path, text))).collect()
+    let mut defined = BTreeMap::new();
+    for (module, text) in &texts {
+        let items = syn::parse_file(text).unwrap().items;
+        for item in items {
+            if let Item::Use(ItemUse { vis: Visibility::Public(_) | Visibility::Restricted(_), tree, .. }) = item {
+                let mut handed_on = Paths::default();
+                handed_on.add_tree(&tree, Vec::new());
+                for path in handed_on.0 {
+                    defined.insert(format!("{module}::{}", path[path.len() - 1]), absolute(module, &path));
+                }
+            }
+        }
+    }
+    let module_of = |mut path: String| {
+        let mut seen = BTreeSet::new();
+        while !texts.contains_key(&path) {
+            match defined.get(&path).filter(|_| seen.insert(path.clone())) {
+                Some(definition) => path.clone_from(definition),
+                None => path.truncate(path.rfind("::")?),
+            }
+        }
+        Some(path)
+    };
+    let named = |(module, text): (&String, &String)| {
+        let paths = Paths::of(text).0;
+        let modules = paths.iter().filter_map(|path| module_of(absolute(module, path)));
+        let others = modules.filter(|other| other != module && !module.starts_with(&format!("{other}::")));
+        (module.clone(), others.collect())
+    };
+    texts.iter().map(named).collect()
 }
 
 #[test]
-fn the_files_of_message_passing_import_in_one_direction() {
-    let imports = imports_of_message_passing();
-    assert!(imports.len() > 35 && imports["p2p"].contains("p2p::transmit"), "{imports:?}");
-    assert!(imports["rank"].contains("p2p::matching") && imports["p2p::wait"].contains("messaging"), "{imports:?}");
-    let left = in_circles(imports);
-    assert!(left.is_empty(), "these files import from each other in a circle: {left:?}");
-}
-
-#[test]
-fn the_files_of_topologies_import_in_one_direction() {
-    let imports = imports_between("topology");
-    assert!(imports["names"].contains("graph") && imports["graph"].contains("rails_spec"), "{imports:?}");
-    let left = in_circles(imports);
-    assert!(left.is_empty(), "these files import from each other in a circle: {left:?}");
+fn files_import_in_one_direction() {
+    let network = imports_between("network");
+    assert!(network["network::engine"].contains("network::shard"), "{network:?}");
+    for folder in ["kernel", "topology", "routing", "qos", "program", "observe", "network", "mpi", "results"] {
+        let left = in_circles(imports_between(folder));
+        assert!(left.is_empty(), "these files import from each other in a circle: {left:#?}");
+    }
 }

@@ -3,12 +3,12 @@
 
 use super::flows::Tag;
 use super::pulls::{Asked, Grant, Pacer, Source};
-use super::segment::Again;
 use super::transport::{Pulls, bandwidth_delay};
 use crate::ids::{JobId, TrafficId};
 use crate::network::config::Config;
 use crate::network::features::Instance;
 use crate::network::index::PacketIdx;
+use crate::network::packet::Again;
 use crate::network::port::ActivePort;
 use crate::units::{Bytes, Instant, Picoseconds};
 

@@ -11,7 +11,7 @@ mod pulls;
 pub(super) mod queue_pairs;
 mod reassemble;
 mod resend;
-pub(super) mod segment;
+mod segment;
 pub mod transport;
 
 use super::config::Config;

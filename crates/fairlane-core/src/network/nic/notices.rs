@@ -4,7 +4,6 @@
 use super::flows::{Event, Expected, Key, Remains, Tag};
 use super::pull_rate::Congestion;
 use super::pulls::{Asked, Source};
-use super::segment::{Again, AtSource};
 use super::transport::{Label, Notice, Notices};
 use crate::ids::{TrafficId, VirtualLane};
 use crate::network::config::Config;
@@ -12,7 +11,7 @@ use crate::network::fabric::narrow;
 use crate::network::features::Instance;
 use crate::network::in_flight::InFlight;
 use crate::network::index::{PacketIdx, PairIdx, PortIdx, TelemetryIdx};
-use crate::network::packet::Packet;
+use crate::network::packet::{Again, AtSource, Packet};
 use crate::network::port::ActivePort;
 use crate::units::{Bytes, Instant};
 

@@ -7,10 +7,9 @@
 //! before a notice arrives, none of them is released until then.
 
 use super::flows::{Event, Expected, Flow, Key};
-use super::segment::{Again, AtSource};
 use crate::network::features::Instance;
 use crate::network::index::{LaneIdx, PacketIdx, PortIdx};
-use crate::network::packet::Packet;
+use crate::network::packet::{Again, AtSource, Packet};
 use crate::network::port::{ActivePort, Arrival, kind};
 use crate::units::{Bytes, Instant};
 

@@ -2,13 +2,12 @@
 
 use super::flows::{Event, Expected, Key, Tag};
 use super::go_back_n::{Returned, Sequence};
-use super::segment::Again;
 use crate::ids::LinkId;
 use crate::network::config::Config;
 use crate::network::features::Instance;
 use crate::network::in_flight::InFlight;
 use crate::network::index::{PacketIdx, PortIdx};
-use crate::network::packet::Packet;
+use crate::network::packet::{Again, Packet};
 use crate::network::port::ActivePort;
 use crate::units::{Bytes, Instant};
 

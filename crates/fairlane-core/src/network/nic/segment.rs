@@ -6,33 +6,8 @@ use crate::network::features::Instance;
 use crate::network::in_flight::InFlight;
 use crate::network::index::{PacketIdx, PairIdx};
 use crate::network::nic::flows::Tag;
-use crate::network::packet::{Owner, Packet, PacketNumber};
+use crate::network::packet::{Again, AtSource, Owner, Packet, PacketNumber};
 use crate::network::port::{ActivePort, kind};
-
-/// What the NIC that sends a packet keeps of it until it starts, if the network has
-/// [`Features::at_source`](crate::network::features::Features::at_source).
-#[derive(Clone, Copy, Debug, Default)]
-pub(in crate::network) struct AtSource {
-    /// Order among the packets that are offered at one instant: the order in which they were made, then those that are sent again.
-    pub order: u64,
-    /// The queue pair of its message, if it has one; see [`queue_pairs`](super::queue_pairs).
-    pub pair: PairIdx,
-    pub again: Again,
-}
-
-/// Why a packet is at its NIC once more.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::network) enum Again {
-    /// It is not.
-    #[default]
-    No,
-    /// It was lost, see [`loss`](crate::network::loss).
-    Lost,
-    /// A switch has trimmed it.
-    Trimmed,
-    /// It was lost, and is given up.
-    GivenUp,
-}
 
 impl InFlight {
     /// Adds a packet to those at its NIC, after all that are there.

@@ -4,11 +4,11 @@ use super::{ActivePort, Lane, UNCHARGED, each_lane, kind};
 use crate::ids::{LinkId, TrafficId};
 use crate::network::config::Config;
 use crate::network::credits::CreditReturn;
-use crate::network::exchange::Returned;
 use crate::network::fabric::Fabric;
 use crate::network::features::Instance;
 use crate::network::in_flight::InFlight;
 use crate::network::index::{LaneIdx, PacketIdx, PortIdx};
+use crate::network::mail::Returned;
 use crate::network::partition::PortPlace;
 use crate::units::Instant;
 

@@ -4,9 +4,9 @@
 use super::{ActivePort, kind};
 use crate::fault::LinkErrors;
 use crate::ids::{HostId, LinkId, SwitchId};
-use crate::network::exchange::{Receiver, Returned};
 use crate::network::features::Instance;
 use crate::network::index::{LaneIdx, PacketIdx};
+use crate::network::mail::{Receiver, Returned};
 use crate::network::naming::NO_SWITCH;
 use crate::network::observation::Transmission;
 use crate::network::packet::Packet;

@@ -2,8 +2,8 @@
 //! pieces the same way back. Among the largest power of two of the ranks; the others hand their buffer to a neighbour
 //! before and get the result after.
 
+use super::blocks::Blocks;
 use super::fold::Fold;
-use super::pattern::Blocks;
 use super::{Algorithm, Call, Phase, Schedule};
 use crate::program::CollectiveKind;
 

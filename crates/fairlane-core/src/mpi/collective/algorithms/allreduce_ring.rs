@@ -1,6 +1,7 @@
 //! Allreduce round a ring: `n` nearly equal blocks go round once to be combined and once more to be handed out.
 
-use super::pattern::{Blocks, ring_step};
+use super::blocks::Blocks;
+use super::pattern::ring_step;
 use super::{Algorithm, Call, Phase, Schedule};
 use crate::program::CollectiveKind;
 

@@ -1,7 +1,8 @@
 //! Broadcast of a medium buffer over a power of two ranks: scattered down a binomial tree in `n` nearly equal blocks,
 //! which are then gathered everywhere by exchanges at doubling distance. Blocks are numbered from the root.
 
-use super::pattern::{BinomialTree, Blocks};
+use super::blocks::Blocks;
+use super::pattern::BinomialTree;
 use super::{Algorithm, Call, Phase, Schedule};
 use crate::program::CollectiveKind;
 

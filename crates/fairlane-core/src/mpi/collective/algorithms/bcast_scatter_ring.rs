@@ -1,7 +1,8 @@
 //! Broadcast of a long buffer: scattered down a binomial tree in `n` nearly equal blocks, which then go round a ring.
 //! Blocks are numbered from the root.
 
-use super::pattern::{BinomialTree, Blocks, ring_step};
+use super::blocks::Blocks;
+use super::pattern::{BinomialTree, ring_step};
 use super::{Algorithm, Call, Phase, Schedule};
 use crate::program::CollectiveKind;
 

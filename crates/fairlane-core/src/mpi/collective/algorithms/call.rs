@@ -1,6 +1,6 @@
 //! The call that an algorithm carries out, and the phases that it answers with.
 
-use super::pattern::Blocks;
+use super::blocks::Blocks;
 use crate::ids::Rank;
 use crate::program::{CollectiveKind, Volume};
 use crate::units::Bytes;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::Phase;
-use super::pattern::Blocks;
+use super::blocks::Blocks;
 
 /// The largest power of two among `size` ranks, and how the others step aside: of the first ranks, two by two, one
 /// hands its data to the other and drops out; who is left is a member and has an index, in order of rank.

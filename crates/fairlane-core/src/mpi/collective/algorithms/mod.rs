@@ -25,6 +25,7 @@ mod bcast_binomial;
 mod bcast_linear;
 mod bcast_scatter_recursive_doubling;
 mod bcast_scatter_ring;
+mod blocks;
 mod call;
 mod choice;
 mod fold;
@@ -46,9 +47,9 @@ mod scatter_linear;
 #[cfg(test)]
 pub(in crate::mpi::collective) mod trial;
 
+pub(in crate::mpi) use blocks::Blocks;
 pub use call::{Call, Phase};
 pub use choice::Preferences;
-pub(in crate::mpi) use pattern::Blocks;
 
 use crate::error::BuildError;
 use crate::program::CollectiveKind;

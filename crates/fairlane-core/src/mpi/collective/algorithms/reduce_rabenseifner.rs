@@ -2,8 +2,8 @@
 //! at the root, the same way back. Among the largest power of two of the ranks; the others hand their buffer to a
 //! neighbour first. The root is never one of those (MPICH drops an odd root too and sends it one more piece).
 
+use super::blocks::Blocks;
 use super::fold::Fold;
-use super::pattern::Blocks;
 use super::{Algorithm, Call, Phase, Schedule};
 use crate::program::CollectiveKind;
 

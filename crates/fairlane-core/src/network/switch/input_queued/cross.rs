@@ -2,9 +2,9 @@
 
 use super::crossbar::Event;
 use super::window::ActiveSwitch;
-use crate::network::exchange::Returned;
 use crate::network::features::Instance;
 use crate::network::index::{LaneIdx, PacketIdx};
+use crate::network::mail::Returned;
 use crate::network::packet::Packet;
 use crate::network::shard::Shard;
 use crate::units::{Bytes, Instant};
