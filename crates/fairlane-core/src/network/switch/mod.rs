@@ -12,13 +12,14 @@ pub mod allocator;
 pub(super) mod input_queued;
 mod output_queued;
 mod route;
+mod sorting;
 
 use crate::error::BuildError;
 use crate::table::{Constructor, Item, Kind, Named, Table};
 use crate::units::Bytes;
 pub(super) use input_queued::Crossbars;
 pub use input_queued::{InputQueued, InputQueues};
-pub(super) use route::Sorting;
+pub(super) use sorting::Sorting;
 
 /// An architecture with its parameters.
 #[derive(Clone, Debug)]
