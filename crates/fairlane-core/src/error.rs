@@ -207,7 +207,7 @@ pub enum RunError {
     },
 }
 
-/// Errors are passed on in a box, which results of functions that are called very often have room for.
+/// Functions that are called for every event return errors in a box, so that their results stay small.
 impl From<Box<RunError>> for RunError {
     fn from(error: Box<RunError>) -> Self {
         *error

@@ -188,7 +188,7 @@ impl Messaging {
         self.end_program(rank)
     }
 
-    /// What the time of an operation of `rank` that lasts is counted as.
+    /// The activity to which an operation of `rank` that lasts is charged.
     #[inline(always)]
     fn activity(&self, rank: u32, op: &Op) -> Activity {
         match op {
@@ -214,7 +214,7 @@ impl Messaging {
         }
     }
 
-    /// The same for all operations, of which programs have few but those above.
+    /// Runs any operation; `execute` has the frequent ones inlined.
     #[inline(never)]
     fn execute_any(&mut self, rank: u32, op: &Op, now: u64) -> Over {
         let over = match op {
@@ -232,7 +232,7 @@ impl Messaging {
             Op::Pause(span) => self.pause(rank, op, *span, now)?,
             Op::Graph(call) => self.execute_of_graph(rank, op, call, now)?,
         };
-        // These count themselves.
+        // Sends and receives count themselves.
         if over == now
             && let Some(call) = call_of(op).filter(|call| ![ISEND, IRECV].contains(call))
         {

@@ -27,7 +27,7 @@ impl Stream {
         match self {
             Self::Script(player) => player.ahead(),
             Self::Other(source) => {
-                // A result of its own: that of a script stays in registers.
+                // Unwrapped here, so that the result of a script stays in registers.
                 let ops = source.ahead()?;
                 Ok(ops)
             }

@@ -31,7 +31,7 @@ impl Shard {
         endpoint: &mut E,
     ) -> Result<(), Failed> {
         self.in_flight.calendar.open(window);
-        self.in_flight.take_due();
+        self.in_flight.take_due(&self.config);
         let until = self.in_flight.calendar.opening(window + 1);
         let result = self.run_hosts::<I, E>(until, endpoint);
         if self.config.fabric.by_switch {

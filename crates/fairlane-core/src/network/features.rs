@@ -81,7 +81,7 @@ impl Features {
     /// Whether NICs keep more of packets than what is in them: see
     /// [`AtSource`](super::packet::AtSource).
     #[inline(always)]
-    pub const fn at_source(self) -> bool {
+    pub const fn keeps_at_source(self) -> bool {
         self.paces || self.controls || self.loses || self.pairs
     }
 

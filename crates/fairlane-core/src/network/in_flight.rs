@@ -66,7 +66,7 @@ pub(super) struct InFlight {
     pub occupancy: Occupancy,
     /// Packets on their way to each NIC: head and tail of a queue.
     pub receive_queues: Indexed<PortIdx, (PacketIdx, PacketIdx)>,
-    /// Of a message that has not been sent whole, the one that its NIC sends next is among them.
+    /// Among them, of each message that has not been sent completely, the packet that its NIC sends next.
     pub packets: Pool<Packet, PacketIdx>,
     /// Messages of several packets.
     pub messages: Pool<Message, MessageIdx>,
@@ -80,16 +80,15 @@ pub(super) struct InFlight {
     pub next_offer: Indexed<PortIdx, Instant>,
     /// Hosts that defer deliveries, unless they are urgent, until they run by themselves (see [`Pause`](super::Pause)).
     pub deferring: Indexed<HostIdx, bool>,
-    /// What NICs keep of packets that wait there; empty if that is in the packets.
+    /// Records of packets at their NICs; empty unless a feature needs them.
     pub at_source: Indexed<PacketIdx, AtSource>,
-    /// How many of those packets have been made, and how often one was made ready to be sent again.
+    /// The last [`AtSource::order`] that was given.
     pub order: u64,
     /// Messages that wait for others of their queue pair, if those are sent one after another.
     pub queue_pairs: QueuePairs,
     /// Flows of each NIC; empty unless the transport paces them.
     pub flows: Indexed<PortIdx, Flows>,
-    /// Whether packets have tags: there is congestion control.
-    pub tagged: bool,
+    /// Empty if there is no congestion control.
     pub tags: Indexed<PacketIdx, Tag>,
     /// What switches have written into packets that are tagged.
     pub telemetry: Telemetry,
@@ -134,7 +133,6 @@ impl InFlight {
             next_offer: Indexed::of(Instant::ZERO, naming.gaps.len()),
             deferring: Indexed::of(false, naming.hosts()),
             flows: Indexed::of(Flows::default(), if features.paces { nics } else { 0 }),
-            tagged: features.controls,
             tags: Vec::new().into(),
             at_source: Vec::new().into(),
             order: 0,
@@ -199,13 +197,18 @@ impl InFlight {
 
     /// Takes what the calendar kept for the window that has just opened. It was sent before everything that was put into the
     /// window's lists directly, so it stays first among packets that arrive over one link at one time.
-    pub fn take_due(&mut self) {
+    pub fn take_due(&mut self, config: &Config) {
         let due: Vec<Deferred> = std::iter::from_fn(|| self.calendar.next_due()).collect();
         let window = self.calendar.window();
         for due in due.into_iter().rev() {
             match due {
                 Deferred::AtPort { port, packet } => {
                     self.calendar.wake_in(PORTS, port, window);
+                    if port < config.naming.nics && config.conditions.features.keeps_at_source() {
+                        // They have an order of their own, and there may be very many, all lost at one instant.
+                        self.packets[packet].next = self.inboxes.push(window, port, packet);
+                        continue;
+                    }
                     self.packets[packet].next = PacketIdx::NONE;
                     match last(self.inboxes.head(window, port), |packet| self.packets[packet].next) {
                         Some(oldest) => self.packets[oldest].next = packet,

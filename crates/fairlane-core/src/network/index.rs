@@ -78,6 +78,7 @@ index!(
     /// A queue pair with messages to send.
     PairIdx
 );
+
 /// A lane of a port: a virtual lane and one of its channels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]

@@ -164,8 +164,8 @@ impl Network {
         messages_injected - messages_delivered
     }
 
-    /// Injected = delivered + in flight, in messages and in bytes; made = received + under way, in control packets; made = delivered + under
-    /// way, in packets of messages of several.
+    /// Injected = delivered + in flight, in messages and in bytes; created = received + in flight, in control packets; created = delivered +
+    /// in flight, in packets of multi-packet messages.
     fn messages_balance(&self) -> Result<(), String> {
         let Totals {
             messages_injected,
@@ -179,7 +179,7 @@ impl Network {
             ..
         } = self.totals();
         let in_flight = || self.shards.iter().map(|shard| &shard.in_flight);
-        let mut found = UnderWay::default();
+        let mut found = InFlightTotals::default();
         in_flight().for_each(|shard| found.count(shard, self.config().fabric.header));
         let records = || in_flight().flat_map(|shard| shard.messages.used().map(|(_, message)| message));
         let announced = in_flight().flat_map(|shard| shard.announced.values());
@@ -191,7 +191,7 @@ impl Network {
             ("bytes of control packets", control_bytes.wrapping_sub(control_bytes_received), found.control_bytes),
             ("messages", messages_injected.wrapping_sub(messages_delivered), messages),
             ("bytes", bytes_injected.wrapping_sub(bytes_delivered), bytes),
-            ("packets of messages of several", parts.cast_unsigned(), found.parts),
+            ("packets of multi-packet messages", parts.cast_unsigned(), found.parts),
         ];
         for (what, expected, found) in balances {
             if expected != found {
@@ -346,9 +346,9 @@ impl Shard {
     }
 }
 
-/// What is under way, by the packets: messages of one packet, packets of others, control packets.
+/// What is in flight, by the packets: messages of one packet, packets of others, control packets.
 #[derive(Default)]
-struct UnderWay {
+struct InFlightTotals {
     messages: u64,
     bytes: u64,
     parts: u64,
@@ -358,8 +358,8 @@ struct UnderWay {
     paired: usize,
 }
 
-impl UnderWay {
-    /// Adds the packets of a shard; trimmed ones that have come to their hosts are in the notices of them.
+impl InFlightTotals {
+    /// Adds the packets of a shard. A trimmed packet that has reached its host is counted by its notice.
     fn count(&mut self, shard: &InFlight, header: u32) {
         for (index, packet) in shard.packets.used() {
             self.paired += usize::from(shard.at_source(index).pair.is_some());

@@ -16,7 +16,7 @@ use super::features::Instance;
 use super::in_flight::InFlight;
 use super::index::{LaneIdx, PacketIdx, PairIdx, PortIdx};
 use super::mail::{Receiver, Returned};
-use super::packet::{Again, AtSource, Packet};
+use super::packet::{AtSource, Packet, Resend};
 use super::partition::PortPlace;
 use super::port::{ActivePort, Arrival, UNCHARGED, kind};
 use crate::fault::GivenUp;
@@ -74,25 +74,25 @@ impl InFlight {
             }
             self.totals.packets_retransmitted += 1;
             self.totals.bytes_retransmitted += u64::from(packet.bytes - config.fabric.header);
-            self.hand_over(config, index, (Again::Lost, link), due);
+            self.hand_over(config, index, (Resend::Lost, link), due);
             return;
         }
         // The job is stopped at the end of the window in which `due` lies.
-        self.hand_over(config, index, (Again::GivenUp, link), due + 2 * self.calendar.width());
+        self.hand_over(config, index, (Resend::GivenUp, link), due + 2 * self.calendar.width());
     }
 
     /// Hands a packet that was lost on a link to the port of the NIC that sent it, at instant `at`.
-    pub fn hand_over(&mut self, config: &Config, packet: PacketIdx, why: (Again, LinkId), at: Instant) {
+    pub fn hand_over(&mut self, config: &Config, packet: PacketIdx, why: (Resend, LinkId), at: Instant) {
         self.return_to_source(config, packet, why, at);
         self.send_packet(config.fabric.nic_of_address(self.packets[packet].source).port, packet, at);
     }
 
-    /// A packet that was lost on a link is at the NIC that sent it once more, which offers it at `at`. Returns its order.
+    /// Puts a packet that was lost on a link back at its source NIC, which offers it at `at`. Returns its order.
     pub fn return_to_source(
         &mut self,
         config: &Config,
         index: PacketIdx,
-        (again, link): (Again, LinkId),
+        (again, link): (Resend, LinkId),
         at: Instant,
     ) -> u64 {
         // After others of the same instant, by the link of the loss, whatever the shards: of one link in order of loss.
@@ -177,7 +177,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     /// A packet at a NIC that is to be given up never joins a queue. Returns whether it is one.
     #[cold]
     pub(super) fn gives_up(&mut self, packet: PacketIdx, until: Instant) -> bool {
-        let given_up = self.in_flight.at_source(packet).again == Again::GivenUp;
+        let given_up = self.in_flight.at_source(packet).again == Resend::GivenUp;
         if given_up {
             if self.paces() {
                 self.note_given_up(packet);

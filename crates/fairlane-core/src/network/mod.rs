@@ -261,7 +261,7 @@ impl Network {
         self.config().fabric.adaptive
     }
 
-    /// Whether NICs hold messages back, so that messages of one host to another can overtake each other.
+    /// Whether NICs hold packets back, so that messages of one host to another can overtake each other.
     #[must_use]
     pub fn paces(&self) -> bool {
         self.config().conditions.features.paces

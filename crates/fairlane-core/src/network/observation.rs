@@ -114,12 +114,12 @@ impl Observation {
         if I::COUNTERS && port.busy_until > time {
             self.interference.charge(at.0, traffic.0, port.traffic.0, (port.busy_until - time).0);
         }
-        self.requeued::<I>(port, lane, traffic);
+        self.followed::<I>(port, lane, traffic);
     }
 
-    /// The message of which a packet has just started waits with its next packet.
+    /// The packet that follows the one that has just started at a NIC joins its queue.
     #[inline(always)]
-    pub fn requeued<I: Instance>(&mut self, port: &mut Port, lane: &mut Lane, traffic: TrafficId) {
+    pub fn followed<I: Instance>(&mut self, port: &mut Port, lane: &mut Lane, traffic: TrafficId) {
         if I::COUNTERS {
             port.waiters.join(traffic.0);
             lane.max_depth = lane.max_depth.max(lane.depth);

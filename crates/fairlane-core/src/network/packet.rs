@@ -169,22 +169,22 @@ impl Packet {
 }
 
 /// What the NIC that sends a packet keeps of it until it starts, if the network has
-/// [`Features::at_source`](super::features::Features::at_source).
+/// [`Features::keeps_at_source`](super::features::Features::keeps_at_source).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct AtSource {
     /// Order among the packets that are offered at one instant: the order in which they were made, then those that are sent again.
     pub order: u64,
     /// The queue pair of its message, if it has one; see [`queue_pairs`](super::nic::queue_pairs).
     pub pair: PairIdx,
-    pub again: Again,
+    pub again: Resend,
 }
 
 /// Why a packet is at its NIC once more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Again {
+pub(super) enum Resend {
     /// It is not.
     #[default]
-    No,
+    None,
     /// It was lost, see [`loss`](super::loss).
     Lost,
     /// A switch has trimmed it.

@@ -131,7 +131,7 @@ impl Minimal {
         if near == here.place { Some(gateway.link) } else { self.local.only_step(at, near) }
     }
 
-    /// Links on a path between two switches.
+    /// Links on a minimal path between two switches, which is equally long by each of the nearest gateways.
     pub fn length(&self, at: SwitchId, target: SwitchId) -> u32 {
         let there = self.local.home(target);
         if self.local.home(at).group == there.group {

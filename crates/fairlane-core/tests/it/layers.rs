@@ -9,7 +9,7 @@ use fairlane_core::network::transport;
 use fairlane_core::qos::arbiter;
 use fairlane_core::{routing, topology};
 use syn::visit::{self, Visit};
-use syn::{Item, ItemMod, ItemUse, UseName, UsePath, UseRename, UseTree, Visibility};
+use syn::{Ident, ItemMod, ItemUse, Macro, UseName, UsePath, UseRename, UseTree, Visibility};
 
 /// The modules, lowest layer first. A module may import from the layers below its own, and from itself. `observe` is
 /// records that `network` and `mpi` fill in; `mpi` is the end point that `network` delivers to, by a trait of `network`.
@@ -51,9 +51,13 @@ fn module(file: &Path) -> String {
     Path::new(inside.components().next().unwrap().as_os_str()).file_stem().unwrap().to_str().unwrap().to_owned()
 }
 
-/// The paths that a file names outside its tests, in imports and code; not those of items that it hands on.
+/// The paths that a file names outside its tests: in imports, in code and in macros.
 #[derive(Default)]
-struct Paths(BTreeSet<Vec<String>>);
+struct Paths {
+    named: BTreeSet<Vec<String>>,
+    /// Items that it hands on, by the name under which it does.
+    handed_on: BTreeMap<String, Vec<String>>,
+}
 
 impl Paths {
     fn of(text: &str) -> Self {
@@ -62,32 +66,51 @@ impl Paths {
         paths
     }
 
-    fn add_tree(&mut self, tree: &UseTree, mut path: Vec<String>) {
+    fn add(&mut self, private: bool, name: &Ident, path: Vec<String>) {
+        if private {
+            self.named.insert(path);
+        } else {
+            self.handed_on.insert(name.to_string(), path);
+        }
+    }
+
+    fn add_tree(&mut self, private: bool, tree: &UseTree, mut path: Vec<String>) {
         match tree {
             UseTree::Path(UsePath { ident, tree, .. }) => {
                 path.push(ident.to_string());
-                self.add_tree(tree, path);
+                self.add_tree(private, tree, path);
             }
-            UseTree::Group(group) => group.items.iter().for_each(|tree| self.add_tree(tree, path.clone())),
+            UseTree::Group(group) => group.items.iter().for_each(|tree| self.add_tree(private, tree, path.clone())),
             UseTree::Name(UseName { ident }) | UseTree::Rename(UseRename { ident, .. }) => {
+                let name = if let UseTree::Rename(UseRename { rename, .. }) = tree { rename } else { ident };
                 path.push(ident.to_string());
-                self.0.insert(path);
+                self.add(private, name, path);
             }
-            UseTree::Glob(_) => _ = self.0.insert(path),
+            UseTree::Glob(_) => _ = self.named.insert(path),
         }
     }
 }
 
 impl<'text> Visit<'text> for Paths {
     fn visit_item_use(&mut self, item: &'text ItemUse) {
-        if matches!(item.vis, Visibility::Inherited) {
-            self.add_tree(&item.tree, Vec::new());
-        }
+        self.add_tree(matches!(item.vis, Visibility::Inherited), &item.tree, Vec::new());
     }
 
     fn visit_path(&mut self, path: &'text syn::Path) {
-        self.0.insert(path.segments.iter().map(|segment| segment.ident.to_string()).collect());
+        self.named.insert(path.segments.iter().map(|segment| segment.ident.to_string()).collect());
         visit::visit_path(self, path);
+    }
+
+    fn visit_macro(&mut self, mac: &'text Macro) {
+        // Without its texts.
+        let tokens: String = mac.tokens.to_string().replace(' ', "").split('"').step_by(2).collect();
+        let inside = |letter: char| letter.is_alphanumeric() || "_:".contains(letter);
+        let paths = tokens.match_indices("crate::").map(|(start, _)| {
+            let path: String = tokens[start..].chars().take_while(|letter| inside(*letter)).collect();
+            path.split("::").map(str::to_owned).collect()
+        });
+        self.named.extend(paths);
+        visit::visit_macro(self, mac);
     }
 
     fn visit_item_mod(&mut self, item: &'text ItemMod) {
@@ -99,7 +122,8 @@ impl<'text> Visit<'text> for Paths {
 
 /// The modules of this crate that a text names as `crate::module`.
 fn imports(text: &str) -> BTreeSet<String> {
-    let paths = Paths::of(text).0.into_iter();
+    let Paths { named, handed_on } = Paths::of(text);
+    let paths = named.into_iter().chain(handed_on.into_values());
     paths.filter(|path| path[0] == "crate").filter_map(|path| path.get(1).cloned()).collect()
 }
 
@@ -145,6 +169,15 @@ fn every_module_of_the_crate_has_a_layer() {
 }
 
 #[test]
+fn imports_are_found_however_they_are_written() {
+    let text = "use crate::ids::Rank; // crate::network\nconst X: u64 = crate::units::Bytes(1).0 + my_crate::qos::x();\n\
+                pub use crate::{\n    mpi::{self, wait},\n    table::Table as Rows,\n};\nuse std::fmt;\n\
+                fn f() { assert!(crate::rng::draw(1) > 0); }\nmod tests { use crate::results; }";
+    assert_eq!(imports(text).into_iter().collect::<Vec<_>>(), ["ids", "mpi", "rng", "table", "units"]);
+    assert_eq!(Paths::of(text).handed_on["Rows"], ["crate", "table", "Table"]);
+}
+
+#[test]
 fn every_file_of_a_registry_is_in_its_table() {
     assert_eq!(entries("topology"), names(topology::TABLE, |entry| entry.name));
     assert_eq!(entries("routing"), names(routing::TABLE, |entry| entry.name));
@@ -170,7 +203,8 @@ fn in_circles(mut left: BTreeMap<String, BTreeSet<String>>) -> BTreeMap<String, 
     left
 }
 
-/// The modules of a folder, by path, with those that each names: where an item is defined, if a module hands it on.
+/// The modules of a folder, by path, with those that each names: where an item is defined, if a module hands it on. What a module names
+/// of those that it is in is not looked at.
 fn imports_between(folder: &str) -> BTreeMap<String, BTreeSet<String>> {
     let root = source();
     let texts: BTreeMap<String, String> = files(&root.join(folder))
@@ -193,19 +227,11 @@ fn imports_between(folder: &str) -> BTreeMap<String, BTreeSet<String>> {
         }
         base.into_iter().chain(rest).collect::<Vec<_>>().join("::")
     };
-    let mut defined = BTreeMap::new();
-    for (module, text) in &texts {
-        let items = syn::parse_file(text).unwrap().items;
-        for item in items {
-            if let Item::Use(ItemUse { vis: Visibility::Public(_) | Visibility::Restricted(_), tree, .. }) = item {
-                let mut handed_on = Paths::default();
-                handed_on.add_tree(&tree, Vec::new());
-                for path in handed_on.0 {
-                    defined.insert(format!("{module}::{}", path[path.len() - 1]), absolute(module, &path));
-                }
-            }
-        }
-    }
+    let paths: BTreeMap<&String, Paths> = texts.iter().map(|(module, text)| (module, Paths::of(text))).collect();
+    let handed_on = paths.iter().flat_map(|(module, paths)| {
+        paths.handed_on.iter().map(move |(name, path)| (format!("{module}::{name}"), absolute(module, path)))
+    });
+    let defined: BTreeMap<String, String> = handed_on.collect();
     let module_of = |mut path: String| {
         let mut seen = BTreeSet::new();
         while !texts.contains_key(&path) {
@@ -216,19 +242,23 @@ fn imports_between(folder: &str) -> BTreeMap<String, BTreeSet<String>> {
         }
         Some(path)
     };
-    let named = |(module, text): (&String, &String)| {
-        let paths = Paths::of(text).0;
-        let modules = paths.iter().filter_map(|path| module_of(absolute(module, path)));
+    let imports = |module: &String| {
+        let modules = paths[module].named.iter().filter_map(|path| module_of(absolute(module, path)));
         let others = modules.filter(|other| other != module && !module.starts_with(&format!("{other}::")));
         (module.clone(), others.collect())
     };
-    texts.iter().map(named).collect()
+    texts.keys().map(imports).collect()
 }
 
 #[test]
 fn files_import_in_one_direction() {
-    let network = imports_between("network");
-    assert!(network["network::engine"].contains("network::shard"), "{network:?}");
+    let found = |folder, module: &str, import: &str| {
+        assert!(imports_between(folder)[module].contains(import), "{module} imports {import}");
+    };
+    found("topology", "topology::names", "topology::graph");
+    found("network", "network::engine", "network::shard");
+    found("mpi", "mpi::rank", "mpi::p2p::matching");
+    found("mpi", "mpi::p2p::wait", "mpi::messaging");
     for folder in ["kernel", "topology", "routing", "qos", "program", "observe", "network", "mpi", "results"] {
         let left = in_circles(imports_between(folder));
         assert!(left.is_empty(), "these files import from each other in a circle: {left:#?}");

@@ -8,7 +8,7 @@ use crate::ids::{JobId, TrafficId};
 use crate::network::config::Config;
 use crate::network::features::Instance;
 use crate::network::index::PacketIdx;
-use crate::network::packet::Again;
+use crate::network::packet::Resend;
 use crate::network::port::ActivePort;
 use crate::units::{Bytes, Instant, Picoseconds};
 
@@ -54,7 +54,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
 
     /// A notice is about to join its queue. If it is a grant, its flow is chosen.
     pub(super) fn fill_grant(&mut self, packet: PacketIdx) {
-        if self.in_flight.at_source(packet).again != Again::No || self.in_flight.tags[packet].credit.is_none() {
+        if self.in_flight.at_source(packet).again != Resend::None || self.in_flight.tags[packet].credit.is_none() {
             return;
         }
         let now = self.in_flight.packets[packet].time;

@@ -38,14 +38,15 @@ impl InFlight {
         };
         let to = config.fabric.endpoint(to, other);
         let payload = config.fabric.payload(bytes.0);
-        let owner = if packets == 1 { token } else { self.divide(config, (bytes, payload, packets), token, to).0 };
+        let owner =
+            if packets == 1 { token } else { self.create_record(config, (bytes, payload, packets), token, to).0 };
         let packet = Packet {
             owner,
             to,
             traffic,
             kind,
             flags: PacketFlags::new(stage, packets == 1, urgent),
-            ..Packet::at_source(config, nic, (payload, vl), offered)
+            ..Packet::offered_by(config, nic, (payload, vl), offered)
         };
         let packet = self.make::<I>(config, packet, pair);
         self.totals.messages_injected += 1;
@@ -58,8 +59,8 @@ impl InFlight {
         true
     }
 
-    /// The record of a message of several packets, the first of which has this payload. It is announced to the shard of the adapter `to`.
-    fn divide(
+    /// Creates the record of a message of several packets, the first of which has this payload. It is announced to the shard of the adapter `to`.
+    fn create_record(
         &mut self,
         config: &Config,
         (bytes, first, packets): (Bytes, u32, u64),
@@ -91,9 +92,9 @@ impl InFlight {
 }
 
 impl Packet {
-    /// A packet with this payload, on this virtual lane, that NIC `nic` offers to its port at `offered`; of no message, to nobody.
+    /// A packet with this payload, on this virtual lane, that NIC `nic` offers to its port at `offered`; its message and destination are not set.
     #[inline(always)]
-    pub(super) fn at_source(
+    pub(super) fn offered_by(
         config: &Config,
         nic: PortIdx,
         (payload, vl): (u32, VirtualLane),

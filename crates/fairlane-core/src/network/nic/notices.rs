@@ -11,7 +11,7 @@ use crate::network::fabric::narrow;
 use crate::network::features::Instance;
 use crate::network::in_flight::InFlight;
 use crate::network::index::{PacketIdx, PairIdx, PortIdx, TelemetryIdx};
-use crate::network::packet::{Again, AtSource, Packet};
+use crate::network::packet::{AtSource, Packet, Resend};
 use crate::network::port::ActivePort;
 use crate::units::{Bytes, Instant};
 
@@ -107,9 +107,9 @@ impl InFlight {
     ) -> PacketIdx {
         self.totals.control_packets += 1;
         self.totals.control_bytes += u64::from(payload);
-        let packet = Packet { to, traffic, ..Packet::at_source(config, nic, (payload, vl), offered) };
+        let packet = Packet { to, traffic, ..Packet::offered_by(config, nic, (payload, vl), offered) };
         let packet = self.packets.insert(packet);
-        self.keep_at_source(packet, AtSource { order, pair: PairIdx::NONE, again: Again::No }, notice);
+        self.keep_at_source(config, packet, AtSource { order, pair: PairIdx::NONE, again: Resend::None }, notice);
         packet
     }
 
@@ -146,13 +146,13 @@ impl InFlight {
             traffic,
             kind,
             flags,
-            ..Packet::at_source(config, nic, (payload, tag.vl), time)
+            ..Packet::offered_by(config, nic, (payload, tag.vl), time)
         };
         let packet = self.packets.insert(packet);
         self.set_tag(packet, Tag::default());
         self.totals.packets_retransmitted += 1;
         self.totals.bytes_retransmitted += u64::from(payload);
-        self.hand_over(config, packet, (Again::Trimmed, config.naming.link_of(nic)), time);
+        self.hand_over(config, packet, (Resend::Trimmed, config.naming.link_of(nic)), time);
     }
 
     /// A packet is trimmed at a switch. Before, it had `whole` bytes and was on virtual lane `vl`; `last_hop`: at the output to its host.

@@ -9,7 +9,7 @@
 use super::flows::{Event, Expected, Flow, Key};
 use crate::network::features::Instance;
 use crate::network::index::{LaneIdx, PacketIdx, PortIdx};
-use crate::network::packet::{Again, AtSource, Packet};
+use crate::network::packet::{AtSource, Packet, Resend};
 use crate::network::port::{ActivePort, Arrival, kind};
 use crate::units::{Bytes, Instant};
 
@@ -59,7 +59,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
             flow.released = PacketIdx::NONE;
             return;
         }
-        if !self.config.fabric.go_back_n && self.in_flight.at_source(packet).again == Again::Lost {
+        if !self.config.fabric.go_back_n && self.in_flight.at_source(packet).again == Resend::Lost {
             self.note_loss(key, packet);
         }
         let bytes = Bytes(self.in_flight.left_to_send(self.config, packet));
@@ -220,7 +220,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         let AtSource { order, again, .. } = self.in_flight.at_source(index);
         let packet = &mut self.in_flight.packets[index];
         packet.time = time;
-        if again == Again::No {
+        if again == Resend::None {
             packet.offered = time;
         }
         self.in_flight.flows[self.number].due.insert((time, order, index));

@@ -74,7 +74,7 @@ pub(in crate::network) struct Pacer {
     known: FxHashMap<Source, u64>,
     active: VecDeque<Source>,
     idle: VecDeque<Source>,
-    /// When the next grant may be made, and whether its message exists.
+    /// When the next grant may be made, and whether its packet exists.
     pub(super) next: Instant,
     pub(super) scheduled: bool,
     pub(super) rate: PullRate,

@@ -1,5 +1,5 @@
-//! Queue pairs: connections whose messages an adapter sends one after another. Only the first message of a queue pair that has
-//! not been sent completely stands in the queue of its lane; those behind it follow, in order. Not used where all messages of a
+//! Queue pairs: connections whose messages an adapter sends one after another. Only the next packet of the first message that has
+//! not been sent completely is in the queue of its lane; later messages follow, in order. Not used where all messages of a
 //! lane take turns ([`Turns::Messages`](crate::network::Turns)).
 //!
 //! `InfiniBand` starts the work requests of a send queue in the order in which they were posted (Architecture Specification,

@@ -7,7 +7,7 @@ use crate::network::config::Config;
 use crate::network::features::Instance;
 use crate::network::in_flight::InFlight;
 use crate::network::index::{PacketIdx, PortIdx};
-use crate::network::packet::{Again, Packet};
+use crate::network::packet::{Packet, Resend};
 use crate::network::port::ActivePort;
 use crate::units::{Bytes, Instant};
 
@@ -69,7 +69,7 @@ impl InFlight {
         self.totals.packets_retransmitted += 1;
         self.totals.bytes_retransmitted += u64::from(record.bytes - config.fabric.header);
         let returned = Instant(due.0 - config.fabric.timeout.0) + 2 * self.calendar.width();
-        let order = self.return_to_source(config, packet, (Again::Lost, link), returned);
+        let order = self.return_to_source(config, packet, (Resend::Lost, link), returned);
         for (time, event) in [(returned, Event::Returned(psn, packet)), (due, Event::Timeout(psn, order))] {
             self.flows[nic].expected.insert((time, nic, order), Expected { key, event });
             self.wake_port(nic, time);
@@ -78,7 +78,7 @@ impl InFlight {
 
     /// The number of a packet at its NIC to which its flow has gone back.
     pub fn psn_to_send_again(&self, config: &Config, packet: PacketIdx) -> Option<u32> {
-        let again = config.fabric.go_back_n && self.at_source(packet).again == Again::Lost && !self.is_control(packet);
+        let again = config.fabric.go_back_n && self.at_source(packet).again == Resend::Lost && !self.is_control(packet);
         again.then(|| self.tags[packet].psn)
     }
 }

@@ -1,22 +1,22 @@
-//! Segmentation: a message is packets of at most one MTU, of which its NIC has one at a time: the first from the injection on, and
-//! the next from the start of the one before it.
+//! Segmentation: a message is sent as packets of at most one MTU. Its NIC holds one at a time: the first is created at injection, each
+//! further one when the previous one starts.
 
 use crate::network::config::Config;
 use crate::network::features::Instance;
 use crate::network::in_flight::InFlight;
 use crate::network::index::{PacketIdx, PairIdx};
 use crate::network::nic::flows::Tag;
-use crate::network::packet::{Again, AtSource, Owner, Packet, PacketNumber};
+use crate::network::packet::{AtSource, Owner, Packet, PacketNumber, Resend};
 use crate::network::port::{ActivePort, kind};
 
 impl InFlight {
-    /// Adds a packet to those at its NIC, after all that are there.
+    /// Adds a packet to those at its NIC, with the next order.
     #[inline(always)]
     pub(super) fn make<I: Instance>(&mut self, config: &Config, packet: Packet, pair: PairIdx) -> PacketIdx {
         let index = self.packets.insert(packet);
-        if config.has::<I>().at_source() {
+        if config.has::<I>().keeps_at_source() {
             let order = self.next_order();
-            self.keep_at_source(index, AtSource { order, pair, again: Again::No }, Tag::default());
+            self.keep_at_source(config, index, AtSource { order, pair, again: Resend::None }, Tag::default());
         }
         index
     }
@@ -34,10 +34,10 @@ impl InFlight {
 
     /// What its NIC keeps of a new packet, and its tag, if packets have tags.
     #[cold]
-    pub fn keep_at_source(&mut self, packet: PacketIdx, kept: AtSource, tag: Tag) {
+    pub fn keep_at_source(&mut self, config: &Config, packet: PacketIdx, kept: AtSource, tag: Tag) {
         self.at_source.grow_to(packet, AtSource::default());
         self.at_source[packet] = kept;
-        if self.tagged {
+        if config.conditions.features.controls {
             self.set_tag(packet, tag);
         }
     }
@@ -47,7 +47,7 @@ impl InFlight {
     pub fn left_to_send(&self, config: &Config, packet: PacketIdx) -> u64 {
         let bytes = u64::from(self.packets[packet].bytes);
         match self.packets[packet].owner() {
-            Owner::Part(message) if self.at_source(packet).again == Again::No && self.messages[message].left > 0 => {
+            Owner::Part(message) if self.at_source(packet).again == Resend::None && self.messages[message].left > 0 => {
                 let left = self.messages[message].left;
                 bytes + left + config.fabric.packets_of(left) * u64::from(config.fabric.header)
             }
@@ -65,7 +65,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         if !paired && self.in_flight.packets[packet].flags.whole() {
             return PacketIdx::NONE;
         }
-        if self.config.has::<I>().at_source() && self.in_flight.at_source(packet).again != Again::No {
+        if self.config.has::<I>().keeps_at_source() && self.in_flight.at_source(packet).again != Resend::None {
             return PacketIdx::NONE;
         }
         let pair = if paired { self.take_pair(packet) } else { PairIdx::NONE };
@@ -91,10 +91,15 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         message.made += 1;
         let next = Packet { bytes: payload + self.config.fabric.header, number, next: PacketIdx::NONE, ..before };
         let next = self.in_flight.packets.insert(next);
-        if self.config.has::<I>().at_source() {
+        if self.config.has::<I>().keeps_at_source() {
             // In the place of the one before it.
             let order = self.in_flight.at_source(packet).order;
-            self.in_flight.keep_at_source(next, AtSource { order, pair, again: Again::No }, Tag::default());
+            self.in_flight.keep_at_source(
+                self.config,
+                next,
+                AtSource { order, pair, again: Resend::None },
+                Tag::default(),
+            );
         }
         next
     }

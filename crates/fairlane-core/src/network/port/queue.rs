@@ -44,7 +44,7 @@ impl<const KIND: u8> PortQueues<'_, KIND> {
         self.config.fabric.lanes_of(vl).map(|lane| &self.lanes[lane.index()])
     }
 
-    /// Bytes on the wire of all that is left to send of what stands in a queue.
+    /// Bytes on the wire of a packet that waits and, at a NIC, of the rest of its message.
     fn left(&self, packet: PacketIdx) -> u64 {
         if KIND == kind::NIC {
             self.in_flight.left_to_send(self.config, packet)
@@ -110,7 +110,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
             let &Packet { time, came, next, .. } = &self.in_flight.packets[packet];
             let order = if KIND != kind::NIC {
                 u64::from(came.link().0)
-            } else if self.config.has::<I>().at_source() {
+            } else if self.config.has::<I>().keeps_at_source() {
                 self.in_flight.at_source(packet).order
             } else {
                 0
@@ -143,7 +143,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         (record.time, record.offered) = (self.port.busy_until, self.port.busy_until);
         let (lane, traffic) = (record.lane, record.traffic);
         self.append(lane, packet);
-        self.observation.requeued::<I>(self.port, &mut self.lanes[self.base + lane.index()], traffic);
+        self.observation.followed::<I>(self.port, &mut self.lanes[self.base + lane.index()], traffic);
     }
 
     #[inline(always)]

@@ -82,7 +82,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
                 return;
             }
             if now >= until {
-                // A notice may have released a message that joins its queue while the link is busy.
+                // A notice may have released a packet that joins its queue while the link is busy.
                 continue;
             }
             if self.paces() {
@@ -90,9 +90,9 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
             }
             // All may be held back, given up, or lost.
             if self.port.waiting != 0
-                && let Some((lane, queued)) = self.arbitrate(now)
+                && let Some((lane, packet)) = self.arbitrate(now)
             {
-                self.send(lane, queued, now);
+                self.send(lane, packet, now);
             }
         }
     }

@@ -69,8 +69,8 @@ impl Lanes {
     }
 }
 
-/// The queues of a port, for an arbiter that looks at them: by virtual lane, over all its virtual channels. At a NIC, whose
-/// queues hold messages, a message is what it has left to send, and was queued when its next packet was offered.
+/// The queues of a port, for an arbiter that looks at them: by virtual lane, over all its virtual channels. At a NIC a
+/// queue holds one packet of each message: bytes are those of the rest of its message, too, and its age counts from its offer.
 pub trait Queues {
     /// Packets that wait.
     fn packets(&self, lane: VirtualLane) -> u32;

@@ -82,7 +82,7 @@ impl Groups {
 
     /// Links between two switches on a minimal path.
     #[inline]
-    fn apart(&self, at: SwitchId, target: SwitchId) -> u32 {
+    fn distance(&self, at: SwitchId, target: SwitchId) -> u32 {
         let known = self.lengths.get(at.index() * self.switches + target.index());
         known.map_or_else(|| self.minimal.length(at, target), |links| (*links).into())
     }
@@ -140,9 +140,9 @@ impl Paths for Groups {
     fn length(&self, at: SwitchId, path: Path, to: HostId) -> u32 {
         let (target, _) = self.minimal.ends.of(to);
         match path.next() {
-            Next::Destination => self.apart(at, target),
-            Next::Switch(via) => self.apart(at, via) + self.apart(via, target),
-            Next::Link(link) => self.apart(at, self.near(link)) + 1 + self.apart(self.end(link), target),
+            Next::Destination => self.distance(at, target),
+            Next::Switch(via) => self.distance(at, via) + self.distance(via, target),
+            Next::Link(link) => self.distance(at, self.near(link)) + 1 + self.distance(self.end(link), target),
         }
     }
 

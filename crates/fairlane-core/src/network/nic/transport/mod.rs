@@ -4,8 +4,8 @@
 //! remembers of a flow is in a [`Flow`] of its own. A flow is what one NIC sends to one destination for one job on one virtual
 //! lane.
 //!
-//! A transport does not replace flow control: a packet that it permits still needs credits and the arbiter's grant. A message
-//! whose flow may not transmit is taken out of its queue until it may, so it does not block other messages.
+//! A transport does not replace flow control: a packet that it permits still needs credits and the arbiter's grant. A packet
+//! whose flow may not transmit is taken out of its queue until it may, so it does not block others.
 //!
 //! # Congestion control
 //!
@@ -14,9 +14,9 @@
 //! 1. Output ports of switches mark packets of its jobs when they start on the link, by the bytes in their lane's queue
 //!    ([`Marking`]), or write into them how loaded the link is ([`LinkTelemetry`]).
 //! 2. The receiving NIC answers a packet with a *notice*: a control packet, which is made when the packet's tail arrives,
-//!    queues at the NIC's port like a message, takes credits, and crosses the fabric to the sender ([`Notices`]).
+//!    queues at the NIC's port like others, takes credits, and crosses the fabric to the sender ([`Notices`]).
 //! 3. When the tail of the notice is at a port of the sending host, the flow at the adapter that sent the packet is updated
-//!    ([`Flow::noticed`]), and messages that it holds back may be released.
+//!    ([`Flow::noticed`]), and packets that it holds back may be released.
 //!
 //! Control packets belong to the job whose packet they answer. Counters of ports and the interference matrix have them among
 //! its packets; latencies of messages and records of departures leave them out. [`Totals`](crate::network::Totals) counts them
