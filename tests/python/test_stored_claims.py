@@ -200,13 +200,17 @@ def test_the_stored_improvement_of_placements_agrees_with_the_clauses_and_with_t
     assert f"the mean improvement is {percents}" in (folder / "index.md").read_text()
 
 
-@pytest.mark.parametrize("replicate", [1, 2, 3])
-def test_stored_replicates_of_halo3d_agree_with_the_clauses(replicate: int) -> None:
+@pytest.mark.parametrize(
+    ("file", "variant", "replicate"),
+    [*(("halo3d-replicates.csv", "", number) for number in (1, 2, 3)), ("snappr-halo3d.csv", "snappr", 1)],
+)
+def test_stored_replicates_of_halo3d_agree_with_the_clauses(file: str, variant: str, replicate: int) -> None:
     folder = PAGES / "wilke2020"
-    medians = pl.read_csv(folder / "halo3d-replicates.csv", schema_overrides={"size": pl.String})
+    medians = pl.read_csv(folder / file, schema_overrides={"size": pl.String})
     database = Database({"stats": medians.filter(replicate=replicate).with_row_index("point")})
     (claim,) = [one for one in plan("wilke2020").claims if one.id == "wilke.halo3d"]
-    rows = pl.read_csv(folder / "clauses.csv").filter(claim=claim.id, replicate=replicate).to_dicts()
+    clauses = pl.read_csv(folder / "clauses.csv").filter(pl.col("variant").fill_null("") == variant)
+    rows = clauses.filter(claim=claim.id, replicate=replicate).to_dicts()
     found = judged(claim, database, ()).findings
     assert [(row["clause"], row["in_band"]) for row in rows] == [(one.clause + 1, one.holds) for one in found]
     assert [row["value"] for row in rows] == pytest.approx([one.value for one in found], rel=5e-3, abs=1e-5)
