@@ -188,7 +188,7 @@ impl Messaging {
         self.end_program(rank)
     }
 
-    /// The activity to which an operation of `rank` that lasts is charged.
+    /// The activity to which an operation of `rank` that is not over at once is charged.
     #[inline(always)]
     fn activity(&self, rank: u32, op: &Op) -> Activity {
         match op {

@@ -1,4 +1,4 @@
-//! What shards send to each other when a window ends: transfers, and reports, whose sums by job each shard keeps.
+//! Mail of shards to each other when a window ends: transfers, and reports, of which each shard keeps the sums by job.
 //!
 //! A message in the network carries a number only. The transfer that the number stands for is sent as mail, which is delivered when the
 //! window ends, before the message.
@@ -23,7 +23,7 @@ const ACTIVE: i64 = 1 << 48;
 pub struct Mail {
     /// Transfers with a message in flight to the other shard.
     transfers: Transits,
-    /// The numbers of the other shard's transfers that have ended in this one.
+    /// The numbers of transfers of the receiving shard that have ended in the sending one.
     ended: Vec<u32>,
     /// Iterations that the ranks of this shard have completed; to the first shard only.
     completed: Vec<(JobId, u64, Mark)>,

@@ -205,7 +205,7 @@ impl Network {
         Err(format!("queue pairs count {in_pairs} messages that have not been sent, there are {}", found.paired))
     }
 
-    /// Packets made, less those delivered, as far as the record of the message knows.
+    /// Packets made, less those delivered, by the record of the message.
     fn packets_under_way(&self, message: &Message) -> i64 {
         let delivered = self.config().fabric.packets_of(message.bytes) - u64::from(message.undelivered);
         i64::from(message.made) - delivered.cast_signed()

@@ -179,10 +179,10 @@ pub(super) struct AtSource {
     pub again: Resend,
 }
 
-/// Why a packet is at its NIC once more.
+/// Why a packet is sent again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Resend {
-    /// It is not.
+    /// It has not been sent before.
     #[default]
     None,
     /// It was lost, see [`loss`](super::loss).

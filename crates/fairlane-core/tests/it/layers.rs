@@ -187,8 +187,8 @@ fn every_file_of_a_registry_is_in_its_table() {
     assert_eq!(entries("mpi/collective/algorithms"), names(collectives::TABLE, algorithm));
 }
 
-/// Takes away the files that import from none that is left, and those that none that is left imports from, until there are no more:
-/// what is left is in a circle, or between two.
+/// Removes files that import no file that is left, and files that no file that is left imports, until there are none: those that
+/// are left are in a circle, or on a path between two.
 fn in_circles(mut left: BTreeMap<String, BTreeSet<String>>) -> BTreeMap<String, BTreeSet<String>> {
     loop {
         let free = left.iter().find(|(name, imports)| {

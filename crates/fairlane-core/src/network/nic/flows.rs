@@ -45,7 +45,7 @@ pub(in crate::network) struct Flow {
 }
 
 impl Flow {
-    /// Takes the packet that is released next out of those that are held: the next that is sent again, if there are any.
+    /// Takes the held packet that is released next; those that are sent again come first.
     pub fn next_held(&mut self) -> Option<PacketIdx> {
         if self.back.active() { self.back.take_next() } else { self.held.pop_front() }
     }
@@ -161,7 +161,7 @@ pub(in crate::network) enum Event {
     Discarded(PacketIdx),
     /// The packet with this number is to be sent again.
     Returned(u32, PacketIdx),
-    /// The timeout of the packet with this number has passed, which had this order when it was lost.
+    /// The timeout of a packet has passed: its number, and its order when it was lost.
     Timeout(u32, u64),
 }
 

@@ -59,7 +59,8 @@ impl InFlight {
         true
     }
 
-    /// Creates the record of a message of several packets, the first of which has this payload. It is announced to the shard of the adapter `to`.
+    /// Creates the record of a message of several packets, the first of which has this payload. It is announced to the shard of the
+    /// adapter `to`.
     fn create_record(
         &mut self,
         config: &Config,
@@ -92,7 +93,8 @@ impl InFlight {
 }
 
 impl Packet {
-    /// A packet with this payload, on this virtual lane, that NIC `nic` offers to its port at `offered`; its message and destination are not set.
+    /// A packet with this payload, on this virtual lane, that NIC `nic` offers to its port at `offered`; its message and destination are
+    /// not set.
     #[inline(always)]
     pub(super) fn offered_by(
         config: &Config,

@@ -1,4 +1,4 @@
-//! Pacing: packets whose flow may not start one yet, as the [`Transport`](super::transport::Transport) says. Kept only for
+//! Pacing: NICs hold back packets whose flow may not transmit yet, as the [`Transport`](super::transport::Transport) says. Kept only for
 //! transports that pace.
 //!
 //! At a NIC's port, just before arbitration, every packet that is first in its lane's queue and whose flow may not start
@@ -34,7 +34,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         }
     }
 
-    /// Notices that arrive before `until` are arrivals of no packet.
+    /// Each notice that arrives before `until` is an arrival without a packet, so that the port decides then.
     #[cold]
     pub(in crate::network) fn take_notices(&self, until: Instant, arrivals: &mut Vec<Arrival>) {
         for (&(time, ..), _) in self.in_flight.flows[self.number].expected.range(..(until, PortIdx(0), 0)) {

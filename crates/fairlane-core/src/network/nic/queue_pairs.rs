@@ -70,8 +70,8 @@ impl QueuePairs {
         self.places.values().map(|pair| self.pairs[*pair].messages as usize).sum()
     }
 
-    /// A message, by its first packet, joins its queue pair, or a packet is back after its transport has held it back. Returns whether it
-    /// is the one that the queue pair sends.
+    /// Adds a message, given by its first packet, to its queue pair, or a packet that its transport has held back. Returns whether it is
+    /// what the queue pair sends next.
     pub fn join(&mut self, pair: PairIdx, packet: PacketIdx, packets: &mut Pool<Packet, PacketIdx>) -> bool {
         let pair = &mut self.pairs[pair];
         if pair.first.is_none() {

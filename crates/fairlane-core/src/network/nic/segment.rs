@@ -42,8 +42,8 @@ impl InFlight {
         }
     }
 
-    /// Bytes on the wire of all that is left to send of what a packet that waits at its NIC stands for: itself, and the packets of its
-    /// message after it.
+    /// Bytes on the wire that are left to send: of a packet that waits at its NIC, and of the packets of its message that do not exist
+    /// yet. A packet that is sent again counts alone.
     pub fn left_to_send(&self, config: &Config, packet: PacketIdx) -> u64 {
         let bytes = u64::from(self.packets[packet].bytes);
         match self.packets[packet].owner() {
