@@ -254,8 +254,12 @@ def _page(reproduction: Reproduction, verdicts: pl.DataFrame, pictures: Mapping[
 
 
 def verdict_page(verdicts: pl.DataFrame) -> Iterator[str]:
-    """The claims with what decides them, and all numbers folded, as lines of Markdown."""
+    """The claims with what decides them, what variants are, and all numbers folded, as lines of Markdown."""
     yield from _summary(verdicts)
+    titles = verdicts.filter(pl.col("variant") != "").select("variant", "variant_title").unique(maintain_order=True)
+    if titles.height:
+        yield ""
+        yield from (f"- *Variant {name}*: {title}." for name, title in titles.rows())
     yield "\n<details>\n<summary>All numbers</summary>\n"
     yield from _every_number(verdicts)
     yield "\n</details>"

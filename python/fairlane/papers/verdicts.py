@@ -235,7 +235,7 @@ class ClaimVerdict:
     @property
     def aside(self) -> str:
         """The verdict in this setting, as a part of a sentence."""
-        setting = f"variant {self.variant} ({self.variant_title})" if self.variant else "settings of the studies"
+        setting = f"variant {self.variant}" if self.variant else "settings of the studies"
         return f"{setting}: {self.verdict} ({self.number})"
 
     @property
