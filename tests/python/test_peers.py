@@ -1,10 +1,12 @@
 """Times of the same messages and jobs in other simulators: what is stored is what is simulated, and why they differ."""
 
+import csv
 from pathlib import Path
 
 import numpy
 import polars
 import pytest
+from scipy.stats import t
 
 from fairlane import Simulation
 from fairlane.model.fabric.graph import columns
@@ -13,7 +15,8 @@ from fairlane.study.setting import Point
 from fairlane.study.study import Study
 
 ROOT = Path(__file__).parent.parent.parent
-STORED = polars.read_csv(ROOT / "docs" / "reproduction" / "peers" / "sst.csv")
+TABLES = ROOT / "docs" / "reproduction" / "peers"
+STORED = polars.read_csv(TABLES / "sst.csv")
 COLUMNS = {"snappr": "fairlane_rules", "default": "fairlane_default"}
 BYTE = 0.08e-3
 """Time of a byte at 12.5 GB/s, us."""
@@ -70,3 +73,33 @@ def test_an_isolated_job_takes_what_is_stored(fabric: str) -> None:
         assert times.mean() == pytest.approx(mean[COLUMNS[rules]], rel=1e-9)
         assert numpy.quantile(times, 0.99) == pytest.approx(slow[COLUMNS[rules]], rel=1e-9)
         assert mean["peer"] == pytest.approx(mean["fairlane_rules"], rel=0.01)
+
+
+def mean_time(times: polars.Series) -> str:
+    """A mean over placements as the page has it: two decimals, one from 100 us on."""
+    mean = numpy.mean(times.to_numpy())
+    return f"{mean:.{1 if mean >= 100 else 2}f}"
+
+
+def difference(times: polars.Series, others: polars.Series) -> str:
+    """The mean of the ratios by placement, less one, with its 95% interval."""
+    ratios = 100 * (times.to_numpy() / others.to_numpy() - 1)
+    interval = t.ppf(0.975, len(ratios) - 1) * numpy.std(ratios, ddof=1) / len(ratios) ** 0.5
+    return f"{ratios.mean():+.1f} ± {interval:.1f}%".replace("-", "−")
+
+
+def test_the_table_of_jobs_follows_from_the_stored_cells() -> None:
+    means = STORED.filter(quantity="mean iteration").filter(polars.col("cell").str.starts_with("jobs/"))
+    cells = {cell.rpartition("/")[0] for cell in means["cell"]}
+    with (TABLES / "sst-jobs.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.reader(file))[1:]
+    assert len(rows) == len(cells) == len(means) / 3
+    for fabric, job, background, strategy, *shown in rows:
+        cell = "/".join(["jobs", fabric, job, background.replace("none", "nobody"), strategy.strip("`")])
+        times = means.filter(polars.col("cell").str.starts_with(f"{cell}/"))
+        peer, snappr, default, changed = (times[column] for column in times.columns[3:])
+        expected = [mean_time(peer), mean_time(snappr), difference(snappr, peer)]
+        expected += [mean_time(default), difference(default, peer)]
+        assert shown[:5] == expected, cell
+        if not changed.has_nulls():
+            assert shown[5:] == [mean_time(changed), difference(snappr, changed)], cell
