@@ -8,7 +8,7 @@ import polars
 import pytest
 from scipy.stats import t
 
-from fairlane import Simulation
+from fairlane import Scenario, Simulation
 from fairlane.model.fabric.graph import columns
 from fairlane.model.workload.point_to_point import PingPong
 from fairlane.study.setting import Point
@@ -16,7 +16,7 @@ from fairlane.study.study import Study
 
 ROOT = Path(__file__).parent.parent.parent
 TABLES = ROOT / "docs" / "reproduction" / "peers"
-STORED = polars.read_csv(TABLES / "sst.csv")
+STORED = polars.read_csv(TABLES / "sst.csv", infer_schema_length=None)
 COLUMNS = {"snappr": "fairlane_rules", "default": "fairlane_default"}
 BYTE = 0.08e-3
 """Time of a byte at 12.5 GB/s, us."""
@@ -88,16 +88,55 @@ def difference(times: polars.Series, others: polars.Series) -> str:
     return f"{ratios.mean():+.1f} ± {interval:.1f}%".replace("-", "−")
 
 
+def shown(file: str) -> list[list[str]]:
+    """The rows of a table of the page."""
+    with (TABLES / file).open(encoding="utf-8", newline="") as lines:
+        return list(csv.reader(lines))[1:]
+
+
+def placements(*cell: str) -> polars.DataFrame:
+    """The mean times of a cell of jobs, a row for each placement."""
+    prefix = "/".join(["jobs", *cell, ""])
+    return STORED.filter(polars.col("cell").str.starts_with(prefix), quantity="mean iteration")
+
+
 def test_the_table_of_jobs_follows_from_the_stored_cells() -> None:
-    means = STORED.filter(quantity="mean iteration").filter(polars.col("cell").str.starts_with("jobs/"))
-    cells = {cell.rpartition("/")[0] for cell in means["cell"]}
-    with (TABLES / "sst-jobs.csv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.reader(file))[1:]
-    assert len(rows) == len(cells) == len(means) / 3
-    for fabric, job, background, strategy, *shown in rows:
-        cell = "/".join(["jobs", fabric, job, background.replace("none", "nobody"), strategy.strip("`")])
-        times = means.filter(polars.col("cell").str.starts_with(f"{cell}/"))
-        peer, snappr, default, changed = (times[column] for column in times.columns[3:])
+    rows = shown("sst-jobs.csv")
+    assert len(rows) == len(placements()) / 3
+    for fabric, job, background, strategy, *cells in rows:
+        times = placements(fabric, job, background.replace("none", "nobody"), strategy.strip("`"))
+        peer, snappr, default, changed = (times[column] for column in times.columns[3:7])
         expected = [mean_time(peer), mean_time(snappr), difference(snappr, peer)]
         expected += [mean_time(default), difference(default, peer)]
-        assert shown == [*expected, mean_time(changed), difference(snappr, changed)], cell
+        assert cells == [*expected, mean_time(changed), difference(snappr, changed)], times["cell"]
+
+
+def test_with_the_same_messages_an_allreduce_on_1024_hosts_takes_as_long_in_both() -> None:
+    rows = shown("sst-same-messages.csv")
+    assert len(rows) == STORED["peer_same_messages"].count() / 6
+    for fabric, strategy, *cells in rows:
+        times = placements(fabric, "allreduce", "halo3d", strategy.strip("`"))
+        snappr, changed, same = (times[column] for column in ("fairlane_rules", "peer_changed", "peer_same_messages"))
+        expected = [mean_time(changed), mean_time(same), mean_time(snappr)]
+        assert cells == [*expected, difference(snappr, changed), difference(snappr, same)], times["cell"]
+        assert numpy.abs(snappr.to_numpy() / same.to_numpy() - 1).max() < 0.07
+
+
+def test_an_allreduce_of_8_bytes_leaves_out_most_of_its_messages() -> None:
+    """128 ranks meet 7 partners on the way to the result and 7 on the way back: 14 messages each, if all are sent.
+
+    8 bytes fill the first 8 of 128 blocks. In four rounds the half with the bytes goes to one of two ranks, so 64, 32,
+    16 and 8 messages have any; in the last three both halves of the 8 ranks' windows have some.
+    """
+    sent = {}
+    for size in ("8 B", "512 B"):
+        scenario = {
+            "model": "snappr",
+            "fabric": {"topology": "fat_tree", "hosts": 128, "levels": 3, "radix": 16},
+            "jobs": [{"name": "job", "ranks": 128, "workload": {"name": "allreduce", "message_size": size}, "stop": 3}],
+            "duration": "1 ms",
+        }
+        simulation = Simulation(Scenario.model_validate(scenario))
+        simulation.run_for("1 ms")
+        sent[size] = columns(simulation.engine.table("ranks"))["messages_sent"].sum() / 3
+    assert sent == {"8 B": 2 * (64 + 32 + 16 + 8 + 3 * 8), "512 B": 128 * 14}
