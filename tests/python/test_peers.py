@@ -76,7 +76,7 @@ def test_an_isolated_job_takes_what_is_stored(fabric: str) -> None:
 
 
 def mean_time(times: polars.Series) -> str:
-    """A mean over placements as the page has it: two decimals, one from 100 us on."""
+    """Format a mean over placements: two decimals, one from 100 us on."""
     mean = numpy.mean(times.to_numpy())
     return f"{mean:.{1 if mean >= 100 else 2}f}"
 
@@ -126,7 +126,7 @@ def test_an_allreduce_of_8_bytes_leaves_out_most_of_its_messages() -> None:
     """128 ranks meet 7 partners on the way to the result and 7 on the way back: 14 messages each, if all are sent.
 
     8 bytes fill the first 8 of 128 blocks. In four rounds the half with the bytes goes to one of two ranks, so 64, 32,
-    16 and 8 messages have any; in the last three both halves of the 8 ranks' windows have some.
+    16 and 8 messages are not empty; in the last three rounds each of 8 ranks sends one.
     """
     sent = {}
     for size in ("8 B", "512 B"):

@@ -254,7 +254,7 @@ def _page(reproduction: Reproduction, verdicts: pl.DataFrame, pictures: Mapping[
 
 
 def verdict_page(verdicts: pl.DataFrame) -> Iterator[str]:
-    """The claims with what decides them, what variants are, and all numbers folded, as lines of Markdown."""
+    """Yield lines of Markdown: claims and reasons, titles of variants, and all numbers folded."""
     yield from _summary(verdicts)
     titles = verdicts.filter(pl.col("variant") != "").select("variant", "variant_title").unique(maintain_order=True)
     if titles.height:

@@ -96,7 +96,7 @@ def snappr() -> Rules:
             },
             "ugal_l": {"samples": 1, "bias": "0 B", "load": "packets"},
         },
-        # What the first seven come to: docs/reproduction/peers.md.
+        # Effect of the first seven: docs/reproduction/peers.md.
         differs=(
             "a message is delivered with the head of its last packet; here with its tail",  # snappr/snappr_nic.cc:295
             # snappr/snappr_outport.cc:372, with the arbitrator fifo
@@ -110,7 +110,7 @@ def snappr() -> Rules:
             # sumi/allreduce.cc:146: the rounds of a buffer with fewer elements than ranks
             "a collective sends its messages of no bytes; here it leaves them out",
             # sumi/allreduce.cc:146, 151
-            "an allreduce halves its elements in each round; here it halves blocks of bytes, as many as ranks",
+            "an allreduce halves its elements in each round; here it halves one block of bytes per rank",
             "a collective's messages of 512 bytes are fetched, as larger ones; here above 512",  # sumi/transport.h:333
             # nic/nic.cc:105, in sstmac/hardware
             "messages of up to 256 bytes wait nowhere, unless nic.negligible_size is set; here all do",
