@@ -202,17 +202,36 @@ def test_the_stored_improvement_of_placements_agrees_with_the_clauses_and_with_t
     assert f"the mean improvement is {percents}" in (folder / "index.md").read_text()
 
 
-@pytest.mark.parametrize(
-    ("file", "variant", "replicate"),
-    [*(("halo3d-replicates.csv", "", number) for number in (1, 2, 3)), ("snappr-halo3d.csv", "snappr", 1)],
-)
-def test_stored_replicates_of_halo3d_agree_with_the_clauses(file: str, variant: str, replicate: int) -> None:
+@pytest.mark.parametrize("name", ["wilke.halo3d", "wilke.fft", "wilke.allreduce"])
+def test_stored_times_of_replicates_agree_with_the_clauses(name: str) -> None:
     folder = PAGES / "wilke2020"
-    medians = pl.read_csv(folder / file, schema_overrides={"size": pl.String})
-    database = Database({"stats": medians.filter(replicate=replicate).with_row_index("point")})
-    (claim,) = [one for one in plan("wilke2020").claims if one.id == "wilke.halo3d"]
-    clauses = pl.read_csv(folder / "clauses.csv").filter(pl.col("variant").fill_null("") == variant)
-    rows = clauses.filter(claim=claim.id, replicate=replicate).to_dicts()
-    found = judged(claim, database, ()).findings
-    assert [(row["clause"], row["in_band"]) for row in rows] == [(one.clause + 1, one.holds) for one in found]
-    assert [row["value"] for row in rows] == pytest.approx([one.value for one in found], rel=5e-3, abs=1e-5)
+    columns = {"size": pl.String, "variant": pl.String, "setting": pl.String}
+    variant = pl.col("variant").fill_null("")
+    times = pl.read_csv(folder / "times-by-replicate.csv", schema_overrides=columns).with_columns(variant)
+    (claim,) = [one for one in plan("wilke2020").claims if one.id == name]
+    clauses = pl.read_csv(folder / "clauses.csv").filter(claim=name).with_columns(variant)
+    own = times.filter(pl.col("study").is_in(claim.studies), pl.col("setting").fill_null("") == "")
+    both = own.select("variant", "replicate").unique().join(clauses, on=["variant", "replicate"], how="semi")
+    assert both.height > 0
+    for chosen, replicate in both.rows():
+        database = Database({"stats": own.filter(variant=chosen, replicate=replicate).with_row_index("point")})
+        rows = clauses.filter(variant=chosen, replicate=replicate).to_dicts()
+        found = judged(claim, database, ()).findings
+        assert [(row["clause"], row["in_band"]) for row in rows] == [(one.clause + 1, one.holds) for one in found]
+        assert [row["value"] for row in rows] == pytest.approx([one.value for one in found], rel=5e-3, abs=1e-5)
+
+
+def test_stored_shares_of_ports_agree_with_the_clauses() -> None:
+    folder = PAGES / "wilke2020"
+    variant = pl.col("variant").fill_null("")
+    kinds = pl.read_csv(folder / "ports-by-replicate.csv", schema_overrides={"setting": pl.String})
+    mean = (pl.col("stalled") * pl.col("count")).sum() / pl.col("count").sum()
+    own = kinds.filter(pl.col("setting").fill_null("") == "").with_columns(variant)
+    stalled = own.group_by("variant", "replicate", "fabric", maintain_order=True).agg(stalled=mean)
+    clauses = pl.read_csv(folder / "clauses.csv").with_columns(variant).filter(claim="wilke.port-counters", clause=2)
+    trees = clauses.with_columns(fabric=pl.col("measured").str.extract(r"^([\w-]+):"))
+    both = trees.join(stalled, on=["variant", "replicate", "fabric"])
+    assert both.height >= 8
+    assert both["value"].to_list() == pytest.approx(both["stalled"].to_list(), rel=1e-2)
+    bounds = both.join(stalled.filter(fabric="dragonfly-par"), on=["variant", "replicate"])
+    assert bounds["high"].to_list() == pytest.approx([value / 10 for value in bounds["stalled_right"]], rel=1e-2)
