@@ -19,6 +19,8 @@ from fairlane.cluster.agent.jobs import NEUTRAL, Setting
 from fairlane.cluster.agent.journal import Journal, status_of
 from fairlane.cluster.agent.system import AgentError, BackendError
 from fairlane.core.errors import ScenarioError
+from fairlane.lab.testbed.file import SteerTable
+from fairlane.sim.controller import ProcessPrioritization, controller_of
 from marking import marking, python
 from steered_jobs import BOTH, CONFIG, RANKS, Jobs
 
@@ -242,6 +244,15 @@ def test_a_slack_controller_runs_without_times_in_mpi_calls(jobs: Jobs, tmp_path
         assert agent._controller.state == "YIELD"
         settings = levels(journal.in_force("dry_run"))
         assert settings["12", 1][0] != settings.get(("12", 0), (0,))[0], "the rank that is ahead has another level"
+
+
+def test_real_jobs_are_judged_by_parts_of_iterations_and_simulated_ones_as_printed(tmp_path: Path) -> None:
+    named = '{ name = "process_prioritization"'
+    agents_of = [config(tmp_path, CONFIG.replace(named, named + more)) for more in ("", ', progress = "whole"')]
+    steered = SteerTable.model_validate({"controller": "process_prioritization"})
+    made = [*(one.controller for one in agents_of), steered.controller, controller_of("process_prioritization")]
+    progress = [one.progress for one in made if isinstance(one, ProcessPrioritization)]
+    assert progress == ["fractional", "whole", "fractional", "whole"]
 
 
 @pytest.mark.parametrize(

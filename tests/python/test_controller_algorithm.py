@@ -8,8 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlane import ScenarioError
-from fairlane.sim.controller import JobWork, ProcessPrioritization, Settings, Work, controller_of
-from fairlane.sim.controller.base import Positions
+from fairlane.sim.controller import (
+    JobWork,
+    ProcessPrioritization,
+    Settings,
+    Work,
+    controller_of,
+    controller_of_real_jobs,
+)
+from fairlane.sim.controller.base import Numbers, Positions
 
 JOBS = {"a": 3, "b": 2}
 
@@ -196,28 +203,32 @@ def test_an_unknown_controller_is_named() -> None:
         controller_of("process_prioritisation")
 
 
-def steady(paces: list[float], period: float, count: int) -> list[Work]:
-    """The work of a job whose ranks mark evenly, whatever is set."""
-    marks, at, found = (
-        [numpy.zeros(len(paces))],
-        [Positions.begin(numpy.zeros(len(paces)), numpy.zeros(len(paces)))],
-        [],
-    )
-    for number in range(1, count + 1):
-        made = numpy.floor(number * period / numpy.array(paces) + 1e-9)
-        at.append(at[-1].then(made, made * paces, numpy.full(len(paces), number * period)))
+def on_real_jobs(**parameters: float | str) -> ProcessPrioritization:
+    """Algorithm 1 with the defaults of the agent and of the testbed."""
+    controller = controller_of_real_jobs({"name": "process_prioritization", **parameters})
+    assert isinstance(controller, ProcessPrioritization)
+    return controller
+
+
+def marked(times: list[Numbers], period: float, count: int) -> list[Work]:
+    """The work of a job whose ranks mark at these times, whatever is set; the first period has no pace of all ranks."""
+    marks, at, works = [numpy.zeros(len(times))], [Positions.begin(*[numpy.zeros(len(times))] * 2)], []
+    for end in period * numpy.arange(1, count + 1):
+        made = numpy.array([numpy.searchsorted(rank, end + 1e-9, side="right") for rank in times], float)
+        last = numpy.array([rank[int(number) - 1] if number else 0.0 for rank, number in zip(times, made, strict=True)])
+        at.append(at[-1].then(made, last, numpy.full(len(times), end)))
         marks.append(made)
         whole, part = (marks[-1] - marks[-2]).astype(int), at[-1].at - at[-2].at
-        unknown = (0.0,) * len(paces)
-        found.append(Work(period, {"a": JobWork(tuple(whole), unknown, unknown, advance=tuple(part))}))
-    return found[1:]  # the first period has no pace of all ranks
+        unknown = (0.0,) * len(times)
+        works.append(Work(period, {"a": JobWork(tuple(whole), unknown, unknown, advance=tuple(part))}))
+    return works[1:]
 
 
 @given(st.lists(st.floats(0.05, 0.9), min_size=2, max_size=6), st.integers(4, 12))
 def test_without_an_effect_nothing_is_adopted_by_the_noise_of_a_count(paces: list[float], count: int) -> None:
-    controller = ProcessPrioritization(progress="fractional", min_gain=1e-6)
+    controller = on_real_jobs(min_gain=1e-6)
     controller.start({"a": len(paces)})
-    for one in steady(paces, 1.0, count):
+    for one in marked([pace * numpy.arange(1, 1 + count / pace) for pace in paces], 1.0, count):
         controller.observe(one)
         assert not controller.accepted
 
@@ -225,12 +236,31 @@ def test_without_an_effect_nothing_is_adopted_by_the_noise_of_a_count(paces: lis
 def test_counts_alone_adopt_what_has_no_effect() -> None:
     # Iterations of 0.4 s: periods of 1 s have 2 and 3 of them, so that the second is half as much better.
     works = [JobWork((done,), (0.0,), (0.0,), advance=(2.5,)) for done in (2, 3)]
-    for progress, adopted in (("whole", True), ("fractional", False)):
-        controller = ProcessPrioritization.model_validate({"progress": progress})
+    for controller, adopted in ((on_real_jobs(progress="whole"), True), (on_real_jobs(), False)):
         controller.start({"a": 1})
         for one in works:
             controller.observe(Work(1.0, {"a": one}))
         assert controller.accepted is adopted
+
+
+def test_trials_without_an_effect_are_adopted_no_more_often_than_by_chance_and_counts_make_them_seem_better() -> None:
+    # Of n periods that differ by chance, the last is the best with probability 1/n: so trial k, which is period k + 1,
+    # is better than the default run and all trials before with probability 1/(k + 1).
+    seeds, trials = 600, 4
+    adopted, benefits = numpy.zeros(trials), dict.fromkeys(("whole", "fractional"), 0.0)
+    for seed in range(seeds):
+        draw = numpy.random.default_rng(seed)
+        times = [draw.uniform(0, 0.2) + numpy.cumsum(draw.uniform(0.19, 0.21, 100)) for _ in range(4)]
+        works = marked(times, 1.0, trials + 2)
+        for controller in (on_real_jobs(progress="whole"), on_real_jobs()):
+            controller.start({"a": 4})
+            for trial, one in enumerate(works):
+                controller.observe(one)
+                adopted[trial - 1] += controller.progress == "fractional" and trial > 0 and controller.accepted
+            benefits[controller.progress] += controller._best_benefit / seeds
+    expected = 1 / numpy.arange(2, trials + 2)
+    assert (adopted / seeds <= expected + 4 * numpy.sqrt(expected * (1 - expected) / seeds)).all(), adopted / seeds
+    assert benefits["whole"] > 2 * benefits["fractional"], benefits
 
 
 counts = st.tuples(st.integers(0, 9), st.integers(0, 9))

@@ -29,7 +29,7 @@ from fairlane.model.scenario.network import Network
 from fairlane.model.scenario.starter import STARTER, Choice, fabric_table
 from fairlane.model.workload import WorkloadField
 from fairlane.model.workload.trace import Trace
-from fairlane.sim.controller import CONTROLLERS
+from fairlane.sim.controller import controller_of_real_jobs
 from fairlane.sim.controller.base import Controller
 
 MS, SECOND = 10**9, 10**12  # in picoseconds
@@ -147,8 +147,7 @@ class ProgressTable(Table):
 
 
 def _controller_of(given: Any) -> Any:
-
-    return None if given is None else CONTROLLERS.read(given)
+    return None if given is None else controller_of_real_jobs(given)
 
 
 class TwinTable(Table):

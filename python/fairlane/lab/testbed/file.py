@@ -18,7 +18,7 @@ from fairlane.inputs.table import Table
 from fairlane.lab.testbed.script import script_of
 from fairlane.model.scenario.levels import Level
 from fairlane.model.workload import WorkloadField
-from fairlane.sim.controller import CONTROLLERS, Controller
+from fairlane.sim.controller import Controller, controller_of_real_jobs
 
 MOST_HOSTS = 64
 """Hosts of a testbed: each is a network namespace with a process of every job that runs on it."""
@@ -240,7 +240,7 @@ class AgentTable(Table):
 class SteerTable(Table):
     """A controller in the agent that reads the progress of ranks and gives them levels, against runs without it."""
 
-    controller: Annotated[Written[Controller], BeforeValidator(CONTROLLERS.read)]
+    controller: Annotated[Written[Controller], BeforeValidator(controller_of_real_jobs)]
     """The controller: a name, or a table with its parameters."""
     period: Duration = Field(default=SECOND * 3 // 10, gt=0)
     """Length of a period."""

@@ -5,6 +5,8 @@ the name of an entry point ``fairlane.controllers`` of an installed package, or 
 period by period, on fresh short simulations or on one continuous simulation.
 """
 
+from typing import Any
+
 from fairlane.inputs.registry import Registry
 from fairlane.sim.controller.base import Controller, JobWork, Settings, Work
 from fairlane.sim.controller.constant import Fixed, Isolate, NoControl
@@ -30,6 +32,7 @@ __all__ = [
     "Work",
     "control",
     "controller_of",
+    "controller_of_real_jobs",
     "row_of",
 ]
 
@@ -49,3 +52,8 @@ CONTROLLERS: Registry[type[Controller]] = Registry(
     unread=NoControl,
 )
 """All controllers by name."""
+
+
+def controller_of_real_jobs(given: Any) -> Any:
+    """A controller as ``CONTROLLERS.read`` reads it, with its defaults for real jobs; for models' validators."""
+    return CONTROLLERS.read(given).for_real_jobs()

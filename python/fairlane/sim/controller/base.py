@@ -19,7 +19,7 @@ gave for them. Simulations (``loop``) and the agent (``fairlane.cluster.agent``)
 from abc import abstractmethod
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy
 from numpy.typing import NDArray
@@ -186,6 +186,8 @@ class Controller(Named):
     """Whether it assigns the levels above 0, so that the scenario must not use them."""
     needs_model: ClassVar[bool] = False
     """Whether it needs a scenario of what it controls, so that it cannot control real jobs."""
+    real_defaults: ClassVar[Mapping[str, Any]] = {}
+    """Values of parameters that are not given, where they differ between real jobs and simulations."""
 
     service_levels: int = Field(
         default=16, ge=2, le=16, description="number of service levels that it may use, including the default level"
@@ -204,6 +206,11 @@ class Controller(Named):
         """Problems of its parameters with these jobs, each with its ranks if known."""
         del jobs
         yield from ()
+
+    def for_real_jobs(self) -> Self:
+        """Return it with ``real_defaults`` for the parameters that are not given."""
+        others = {key: value for key, value in self.real_defaults.items() if key not in self.model_fields_set}
+        return self.model_copy(update=others, deep=True)
 
     @property
     def moves_levels(self) -> bool:

@@ -6,7 +6,7 @@ docs/controllers.md has the decisions about what the printed listing leaves open
 import random
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, PrivateAttr
 from typing_extensions import override
@@ -31,6 +31,7 @@ class ProcessPrioritization(Controller):
     """Algorithm 1 of Savoie 2020: one slow process at a time gets a service level or more weight; keeps what helps."""
 
     gives_levels: ClassVar[bool] = True
+    real_defaults: ClassVar[Mapping[str, Any]] = {"progress": "fractional"}
 
     threshold: float = Field(
         default=0.9, gt=0, le=1, strict=True, description="T: a candidate has at most 1/T times the slowest's work"
@@ -44,7 +45,8 @@ class ProcessPrioritization(Controller):
     step: int = Field(default=1, ge=1, le=MOST_WEIGHT, description="packets per round that a higher priority adds")
     progress: Literal["whole", "fractional"] = Field(
         default="whole",
-        description="work in whole iterations, as printed, or with the estimated part of the current one",
+        description="work in whole iterations, as printed, or with the estimated part of the current one: the "
+        "default for real jobs",
     )
     min_gain: float = Field(
         default=0.0, ge=0, le=1, description="benefit by which a trial has to be better than the best to be adopted"
