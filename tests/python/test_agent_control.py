@@ -1,6 +1,5 @@
 """Controllers in the agent: real processes mark their progress, and what the controller decides is in force by rank."""
 
-import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,9 +17,6 @@ from fairlane.cluster.agent.control import Period, Steered
 from fairlane.cluster.agent.jobs import NEUTRAL, Setting
 from fairlane.cluster.agent.journal import Journal, status_of
 from fairlane.cluster.agent.system import AgentError, BackendError
-from fairlane.core.errors import ScenarioError
-from fairlane.lab.testbed.file import SteerTable
-from fairlane.sim.controller import ProcessPrioritization, controller_of
 from marking import marking, python
 from steered_jobs import BOTH, CONFIG, RANKS, Jobs
 
@@ -244,46 +240,3 @@ def test_a_slack_controller_runs_without_times_in_mpi_calls(jobs: Jobs, tmp_path
         assert agent._controller.state == "YIELD"
         settings = levels(journal.in_force("dry_run"))
         assert settings["12", 1][0] != settings.get(("12", 0), (0,))[0], "the rank that is ahead has another level"
-
-
-def test_real_jobs_are_judged_by_parts_of_iterations_and_simulated_ones_as_printed(tmp_path: Path) -> None:
-    named = '{ name = "process_prioritization"'
-    agents_of = [config(tmp_path, CONFIG.replace(named, named + more)) for more in ("", ', progress = "whole"')]
-    steered = SteerTable.model_validate({"controller": "process_prioritization"})
-    made = [*(one.controller for one in agents_of), steered.controller, controller_of("process_prioritization")]
-    progress = [one.progress for one in made if isinstance(one, ProcessPrioritization)]
-    assert progress == ["fractional", "whole", "fractional", "whole"]
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        ('"process_prioritization"', '"proces_prioritization"', 'did you mean "process_prioritization"'),
-        ("threshold = 1.0", "threshold = 2.0", "controller.threshold = 2.0"),
-        ('"process_prioritization", threshold = 1.0', '"digital_twin"', "needs a model of the jobs"),
-        ('"process_prioritization", threshold = 1.0', '"slack"', "times in MPI calls are not known of real jobs"),
-        ("[fabric]", "policy = { levels = [1] }\n[fabric]", "policy: has no effect: a controller decides by progress"),
-        ("[fabric]", "qos = { service_levels = 2 }\n[fabric]", "controller.service_levels = 2: shares the lane"),
-        ("controller =", "# controller =", "profile: missing; allowed: a table for each kind of jobs, or a controller"),
-        ('period = "1 s"', 'period = "0 s"', "progress.period"),
-    ],
-)
-def test_what_does_not_fit_is_refused(old: str, new: str, words: str, tmp_path: Path) -> None:
-    with pytest.raises(ScenarioError) as error:
-        config(tmp_path, CONFIG.replace(old, new))
-    assert words in str(error.value)
-
-
-def test_a_controller_that_moves_processes_is_refused_where_levels_hold_for_new_connections(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with agents.opensm(tmp_path) as backend:
-        table = "\n[backend]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in backend.items())
-        file = agents.config_file(tmp_path, CONFIG + table, BOTH)
-        assert execute(["agent", "--config", str(file), "--apply"]) == 2
-        assert "sets weights of levels, which the backend opensm does not change" in capsys.readouterr().err
-
-
-def test_a_controller_is_never_done(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert execute(["agent", "--config", str(agents.config_file(tmp_path, CONFIG, BOTH)), "--once"]) == 2
-    assert "--once: a controller goes on for ever" in capsys.readouterr().err

@@ -236,20 +236,30 @@ class AgentConfig(Table):
             yield Problem("qos.default", "a controller gives out all levels but 0", self.qos.default, "0")
 
     def _laneless(self) -> Iterator[Problem]:
-        """Levels without a lane of their own."""
+        """Levels without a lane of their own. Of a controller's, which are all below a number, the lowest."""
+        without = self._without_lane()
+        if self.controller is None:
+            for at, level, message, allowed in without:
+                yield Problem(f"policy.levels[{at}]", message, level, allowed)
+        elif lowest := next(without, None):
+            _, level, message, allowed = lowest
+            fewer = f"at most {level}, or " if level > 1 else ""
+            message = f"level {level} {message}"
+            yield Problem("controller.service_levels", message, self.controller.service_levels, f"{fewer}{allowed}")
+
+    def _without_lane(self) -> Iterator[tuple[int, int, str, str]]:
+        """Yield place, level, reason, and what is allowed."""
         default, taken = self.qos.default, {self.lane(self.qos.default): self.qos.default}
         for at, level in enumerate(self.levels):
-            key = f"policy.levels[{at}]" if self.controller is None else "controller.service_levels"
             lane = self.lane(level)
             if level == default:
-                yield Problem(key, "is the level of all other traffic, qos.default", level, "another level")
+                yield at, level, "is the level of all other traffic, qos.default", "another level"
             elif lane is None or lane in taken:
-                shared = taken.get(lane, default)
-                message = f"shares the lane of level {shared}: giving it to a job has no effect"
-                yield Problem(key, message, level, "levels with a lane of their own (qos.service_levels or qos.sl2vl)")
+                message = f"shares the lane of level {taken.get(lane, default)}: giving it to a job has no effect"
+                yield at, level, message, "levels with a lane of their own (qos.service_levels or qos.sl2vl)"
             elif self.qos.lanes is not None and lane >= self.qos.lanes:
                 message = f"needs lane {lane}, and the switches have {self.qos.lanes}"
-                yield Problem(key, message, level, f"levels whose lane is below qos.lanes = {self.qos.lanes}")
+                yield at, level, message, f"levels whose lane is below qos.lanes = {self.qos.lanes}"
             else:
                 taken[lane] = level
 

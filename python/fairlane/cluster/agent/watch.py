@@ -213,16 +213,14 @@ class Watch(ABC):
             chosen.gain if chosen else None,
             chosen.effects if chosen else None,
         )
-        would = "dry run, would set " if isinstance(self._backend, DryRun) else ""
         if plan.kind == "keep":
             self._doing("idle")
             self._report(f"decision {number}: no change. {plan.reason}")
             return False
         self._doing(f"carries out decision {number}")
         done = perform(self._journal, self._backend, number)
-        shown = ", ".join(setting.shown for setting in plan.settings if setting.hosts) or "no job has a level"
         if done:
-            self._report(f"decision {number}: {would}{shown}. {plan.reason}")
+            self._report(f"decision {number}: {self._shown(plan.settings)}. {plan.reason}")
             for line in _effects(chosen):
                 self._report(line)
         else:
@@ -230,6 +228,12 @@ class Watch(ABC):
             self._report(f"decision {number}: failed and undone. {self._journal.entry(number).error}")
         self._doing("idle")
         return done
+
+    def _shown(self, settings: Settings) -> str:
+        shown = ", ".join(setting.shown for setting in settings if setting.hosts)
+        if not isinstance(self._backend, DryRun):
+            return shown or "no job has a level"
+        return f"dry run, would set {shown}" if shown else "dry run, no job would have a level"
 
     def _recover(self) -> None:
         for entry in recover(self._journal, self._backend):

@@ -1,0 +1,119 @@
+"""What a user of a controller in the agent meets: its defaults, its configuration and what is refused, its example."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import agents
+from fairlane.cli.main import execute
+from fairlane.cluster.agent.backends import Surroundings
+from fairlane.cluster.agent.backends.linux import Linux
+from fairlane.cluster.agent.config import AgentConfig
+from fairlane.cluster.agent.jobs import NEUTRAL
+from fairlane.cluster.agent.journal import status_of
+from fairlane.cluster.agent.processes import Hosts
+from fairlane.core.errors import ScenarioError
+from fairlane.lab.testbed.file import SteerTable
+from fairlane.sim.controller import ProcessPrioritization, controller_of
+from pages import ROOT
+from steered_jobs import BOTH, CONFIG
+from waiting import wait_for
+
+
+def test_real_jobs_are_judged_by_parts_of_iterations_and_simulated_ones_as_printed(tmp_path: Path) -> None:
+    named = '{ name = "process_prioritization"'
+    configs = [agents.config(tmp_path, CONFIG.replace(named, named + more)) for more in ("", ', progress = "whole"')]
+    steered = SteerTable.model_validate({"controller": "process_prioritization"})
+    made = [*(one.controller for one in configs), steered.controller, controller_of("process_prioritization")]
+    progress = [one.progress for one in made if isinstance(one, ProcessPrioritization)]
+    assert progress == ["fractional", "whole", "fractional", "whole"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('"process_prioritization"', '"proces_prioritization"', 'did you mean "process_prioritization"'),
+        ("threshold = 1.0", "threshold = 2.0", "controller.threshold = 2.0"),
+        ('"process_prioritization", threshold = 1.0', '"digital_twin"', "needs a model of the jobs"),
+        ('"process_prioritization", threshold = 1.0', '"slack"', "times in MPI calls are not known of real jobs"),
+        ("[fabric]", "policy = { levels = [1] }\n[fabric]", "policy: has no effect: a controller decides by progress"),
+        ("[fabric]", "qos = { service_levels = 1 }\n[fabric]", "= 3: level 1 shares the lane of level 0"),
+        (
+            "[fabric]",
+            "qos = { service_levels = 2 }\n[fabric]",
+            "= 3: level 2 shares the lane of level 0: giving it to a job has no effect; allowed: at most 2, or levels",
+        ),
+        (
+            "[fabric]",
+            "qos = { lanes = 2 }\n[fabric]",
+            "= 3: level 2 needs lane 2, and the switches have 2; allowed: at",
+        ),
+        ("controller =", "# controller =", "profile: missing; allowed: a table for each kind of jobs, or a controller"),
+        ('period = "1 s"', 'period = "0 s"', "progress.period"),
+    ],
+)
+def test_what_does_not_fit_is_refused(old: str, new: str, words: str, tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError) as error:
+        agents.config(tmp_path, CONFIG.replace(old, new))
+    assert words in str(error.value)
+
+
+def test_all_levels_of_a_controller_that_have_no_lane_are_one_error(tmp_path: Path) -> None:
+    text = CONFIG.replace("service_levels = 3", "service_levels = 16")
+    with pytest.raises(ScenarioError) as error:
+        agents.config(tmp_path, text.replace("[fabric]", "qos = { service_levels = 3 }\n[fabric]"))
+    assert [problem.value for problem in error.value.problems] == [16]
+
+
+def test_the_example_runs_and_its_backend_has_a_class_for_each_level(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "agent"
+    shutil.copytree(ROOT / "examples" / "agent", folder)
+    file = folder / "controller.toml"
+    example = AgentConfig.from_file(file)
+    monkeypatch.setattr(Linux, "_on_all", lambda _: [])
+    example.backend.check(Surroundings(Hosts(example).fabric.host_names, dict.fromkeys([0, *example.levels], 0)))
+    file.write_text(file.read_text().replace('"2 s"', '"200 ms"'))
+    python = [sys.executable, "-u"]
+    ranks = subprocess.Popen([*python, str(folder / "ranks.py")], start_new_session=True)
+    wait_for(lambda: len(list(folder.glob("pages/*.progress"))) == 8, "the ranks", ranks)
+    command = [*python, "-m", "fairlane", "agent", "--config", file.name]
+    agent = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True)
+    try:
+        assert agent.stdout is not None
+        first = "decision 1: dry run, no job would have a level. process_prioritization, period 0: DEFAULT\n"
+        assert agent.stdout.readline() == first
+        second = r"decision 2: dry run, would set job 471[12] rank [0-3] level 1 x 1\. process_.*: RUNNING\n"
+        assert re.fullmatch(second, agent.stdout.readline())
+        assert first in (ROOT / "docs" / "agent.md").read_text()
+        agent.send_signal(signal.SIGTERM)
+        agent.communicate()
+        assert agent.returncode == 0
+    finally:
+        with agent, ranks:
+            agent.kill()
+            os.killpg(ranks.pid, signal.SIGKILL)
+    assert status_of(folder / "controller.db").decisions[-1].settings == (NEUTRAL,)
+
+
+def test_a_controller_that_moves_processes_is_refused_where_levels_hold_for_new_connections(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with agents.opensm(tmp_path) as backend:
+        table = "\n[backend]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in backend.items())
+        file = agents.config_file(tmp_path, CONFIG + table, BOTH)
+        assert execute(["agent", "--config", str(file), "--apply"]) == 2
+        assert "sets weights of levels, which the backend opensm does not change" in capsys.readouterr().err
+
+
+def test_a_controller_is_never_done(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["agent", "--config", str(agents.config_file(tmp_path, CONFIG, BOTH)), "--once"]) == 2
+    assert "--once: a controller goes on for ever" in capsys.readouterr().err
