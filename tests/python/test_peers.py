@@ -65,7 +65,7 @@ def test_an_isolated_job_takes_what_is_stored(fabric: str) -> None:
     isolated = {"fabric": fabric, "foreground": "allreduce", "background": "nobody", "strategy": "none"}
     for point in study.points():
         rules = point.parameters["rules"]
-        if point.parameters != {**isolated, "rules": rules} or point.seed != 1:
+        if point.parameters != {**isolated, "rules": rules} or point.seed != 1 or rules not in COLUMNS:
             continue
         times = numpy.array([*times_of(study, point).values()])
         cell = "/".join(["jobs", *isolated.values(), "1"])
@@ -109,6 +109,30 @@ def test_the_table_of_jobs_follows_from_the_stored_cells() -> None:
         expected = [mean_time(peer), mean_time(snappr), difference(snappr, peer)]
         expected += [mean_time(default), difference(default, peer)]
         assert cells == [*expected, mean_time(changed), difference(snappr, changed)], times["cell"]
+
+
+def test_one_group_of_rules_takes_what_is_stored() -> None:
+    """Cells of an isolated allreduce on the dragonfly, and of all rules and none as in the table of jobs."""
+    study = Study.load(ROOT / "examples" / "peers" / "sst" / "jobs.toml")
+    groups = ["default", "latencies", "protocols", "collectives", "memory", "injection", "routing"]
+    for job, background, peer, *cells, every in shown("sst-rules.csv"):
+        times = placements("dragonfly", job, background.replace("none", "nobody"), "none")
+        columns = (times.columns[index] for index in (3, 5, 4))
+        assert [peer, cells[0], every] == [mean_time(times[name]) for name in columns]
+        if (job, background) != ("allreduce", "none"):
+            continue
+        for rules, cell in zip(groups, cells, strict=True):
+            where = {
+                "fabric": "dragonfly",
+                "foreground": job,
+                "background": "nobody",
+                "strategy": "none",
+                "rules": rules,
+            }
+            points = [point for point in study.points() if point.parameters == where]
+            means = [numpy.mean([*times_of(study, point).values()]) for point in points]
+            assert len(means) == 3
+            assert mean_time(polars.Series(means)) == cell
 
 
 def test_with_the_same_messages_an_allreduce_on_1024_hosts_takes_as_long_in_both() -> None:
