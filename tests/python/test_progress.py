@@ -83,6 +83,23 @@ def test_marks_and_fractions_are_read_as_they_are_made(language: str, folder: Pa
     assert list(place.iterdir()) == []
 
 
+def test_the_lines_of_the_page_build_programs_that_mark(tmp_path: Path, place: Path) -> None:
+    if reason := no_compiler():
+        pytest.skip(reason)
+    built = [library.target for library in build(tmp_path / "progress") if library.missing is None]
+    (tmp_path / "solver.c").write_text(marking.C)
+    (tmp_path / "solver.f90").write_text(marking.FORTRAN)
+    lines = re.findall(r"^(?:cc|gfortran) .*$", (ROOT / "docs" / "progress.md").read_text("utf-8"), re.MULTILINE)
+    assert len(lines) == 3
+    for number, line in enumerate(lines):
+        if line.startswith("gfortran") and "fairlane_progress_fortran.o" not in built:
+            continue
+        subprocess.run(line, shell=True, cwd=tmp_path, check=True)
+        with marking.marking([str(tmp_path / "solver")], place, **JOB) as program:
+            program.do("mark", 5 + number)
+            assert marks(place) == {("4711", 3): 5 + number}
+
+
 @pytest.mark.parametrize(("given", "read"), [(-1, 0), (0, 0), (0.5, 0.5), (1, 1 - 2**-32), (7, 1 - 2**-32), ("nan", 0)])
 def test_a_fraction_stays_within_its_iteration(given: float, read: float, command: list[str], place: Path) -> None:
     with marking.marking(command, place, **JOB) as program:

@@ -11,6 +11,7 @@ import pytest
 from fairlane import Scenario
 from fairlane.cli.main import execute
 from fairlane.core.errors import ScenarioError
+from fairlane.core.wording import percent, with_half_width
 from fairlane.lab.testbed import file as files
 from fairlane.lab.testbed import machine
 from fairlane.lab.testbed.experiment import fitted
@@ -21,6 +22,7 @@ from fairlane.lab.testbed.results import Results, comparison, effects, judge, me
 from fairlane.lab.testbed.script import script_of
 from fairlane.lab.testbed.simulate import Fit, HostModel, fit, isolated_s, predicted_w, qos_table
 from fairlane.lab.testbed.view import view
+from pages import ROOT, table
 from view_checks import assert_complete
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "testbed" / "two-switches.toml"
@@ -235,3 +237,24 @@ def test_a_folder_of_another_testbed_is_refused(tmp_path: Path) -> None:
     prepare(tmp_path / "out", example(simulate__replicates=4), resume=True)
     with pytest.raises(ScenarioError, match="measurements of another testbed"):
         prepare(tmp_path / "out", example(seed=9), resume=True)
+
+
+def test_the_page_about_a_controller_shows_what_is_stored() -> None:
+    rows = table("docs/progress.md", "measured", "simulated", "simulated − measured, points")
+    shown = [(row["measured"], row["simulated"], row["simulated − measured, points"]) for row in rows]
+    stored = pl.read_csv(ROOT / "docs" / "validation" / "steered.csv").rows(named=True)
+    assert [row["job"].split(":")[0] for row in rows] == [*(row["job"] for row in stored[:-1]), "mean over jobs"]
+
+    def change(row: dict[str, float], key: str) -> str:
+        low, high = row[f"{key}_low"], row[f"{key}_high"]
+        return with_half_width(row[key], low, high, lambda value: percent(value, signed=True))
+
+    def points(row: dict[str, float]) -> str:
+        ends = (f"{100 * row[key]:+.1f}" for key in ("difference", "difference_low", "difference_high"))
+        return "{} ({} to {})".format(*ends).replace("-", "−")
+
+    assert shown == [(change(row, "measured"), change(row, "predicted"), points(row)) for row in stored]
+    excluded = [row["job"] for row in stored if row["difference_low"] > 0 or row["difference_high"] < 0]
+    assert f"For {' and '.join(excluded)} the interval of the difference excludes zero." in (
+        ROOT / "docs" / "progress.md"
+    ).read_text("utf-8")
