@@ -124,32 +124,44 @@ def test_the_verdicts_on_a_page_follow_from_the_stored_numbers(paper: str) -> No
 
 
 SETTINGS = {
-    "": "60 ms",
-    "period-15ms": "15 ms",
-    "period-5ms": "5 ms, five combinations of variants",
-    "eager-8k": "the same, eager limit 8 KiB",
-    "tracer": "the same, rules of TraceR",
+    "savoie2020": {
+        "": "60 ms",
+        "period-15ms": "15 ms",
+        "period-5ms": "5 ms, five combinations of variants",
+        "eager-8k": "the same, eager limit 8 KiB",
+        "tracer": "the same, rules of TraceR",
+    },
+    "wilke2020": {
+        "": "settings of the studies",
+        "snappr": "`snappr`",
+        "snappr-faces": "`snappr-faces`",
+        "snappr-messages": "`snappr-messages`",
+        "snappr-lanes": "`snappr-lanes`",
+    },
 }
-"""Columns of the table of savoie2020's variants: the length of a period, and what else differs."""
+"""Columns of the tables of variants, by paper: of savoie2020 the length of a period, and what else differs."""
+MORE = {"savoie2020": ["period-5ms.csv"]}
+"""Files of clauses that the verdicts of a paper do not count."""
 
 
-def test_the_table_of_variants_follows_from_the_stored_numbers() -> None:
-    rows = []
-    for settings in claims_of(table_of(_verdicts("savoie2020", "period-5ms.csv"))):
+@pytest.mark.parametrize("paper", SETTINGS)
+def test_the_table_of_variants_follows_from_the_stored_numbers(paper: str) -> None:
+    rows, titles = [], SETTINGS[paper]
+    for settings in claims_of(table_of(_verdicts(paper, *MORE.get(paper, ())))):
         by_variant = {setting[0]["variant"]: list(numbers_of(setting)) for setting in settings}
-        if "period-5ms" not in by_variant:
+        if not by_variant.keys() & titles.keys() - {""}:
             continue
         for at, (first, *_) in enumerate(by_variant[""]):
-            cells = dict.fromkeys(SETTINGS.values(), "")
-            bands = {number[at][0]["band"] for number in by_variant.values()}
+            cells = dict.fromkeys(titles.values(), "")
+            bands = {number[at][0]["band"] for variant, number in by_variant.items() if variant in titles}
             asked = first["band"] if len(bands) == 1 or "~" in first["band"] else first["band"].replace(" ", " ~", 1)
-            for variant in SETTINGS.keys() & by_variant.keys():
+            for variant in titles.keys() & by_variant.keys():
                 number = by_variant[variant][at]
                 held, of = number[0]["clause_held"], number[0]["clause_replicates"]
-                cells[SETTINGS[variant]] = f"{spread_of(number)}; {held} of {of}"
-            claim = f"`{first['claim'].removeprefix('savoie.small.')}`"
+                cells[titles[variant]] = f"{spread_of(number)}; {held} of {of}"
+            claim = f"`{re.sub(r'^(savoie.small|[a-z]+)[.]', '', first['claim'])}`"
             rows.append({"claim": claim, "measured": first["measured"], "asked": f"`{asked}`", **cells})
-    assert pl.DataFrame(rows).write_csv() == (PAGES / "savoie2020" / "variants.csv").read_text()
+    assert pl.DataFrame(rows).write_csv() == (PAGES / paper / "variants.csv").read_text()
 
 
 def _cell(verdicts: Iterable[ClaimVerdict]) -> str:
