@@ -5,12 +5,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from fairlane.cluster.agent.decision import change_in_words
-from fairlane.core.wording import plural
+from fairlane.core.wording import plural, seconds
 from fairlane.inputs.hosts import shortened
 from fairlane.views.model import View
 from fairlane.views.tables import EMPTY, Column, Row, Table, columns
 
 if TYPE_CHECKING:
+    from fairlane.cluster.agent.cost import Cost
     from fairlane.cluster.agent.journal import Entry, Status
     from fairlane.cluster.agent.progress import Key, Snapshot
 
@@ -30,21 +31,33 @@ def status(state: "Status") -> View:
     ]
     shown = columns(id="job", name="name", account="account", partition="partition", nodes="nodes", level="level")
     decisions = [_decision(entry) for entry in state.decisions]
-    heads = columns(id="no.", at="at", kind="kind", state="state", settings="settings", gain="predicted gain")
+    heads = columns(id="no.", at="at", kind="kind", state="state", settings="settings")
+    predicted = any(entry.gain for entry in state.decisions)
+    gain = columns(gain="predicted gain") if predicted else []
     reason = Column("reason", "reason", left=True, wrap=True, width=60)
     about = f"{EMPTY}: the default level." if jobs else "No job is known."
+    note = "±: 95% interval over replicates of the twin." if predicted else ""
     said = f"{plural(len(decisions), 'decision')}."
+    warning = state.cost.warning if state.cost else ""
     return View(
         title="Agent",
         headline=f"agent: {_state(state)}; backend {state.backend or 'none yet'}",
         facts=[],
         parts=[
             Table(shown, jobs, "Jobs", about, sentence=f"{plural(len(jobs), 'job')}."),
-            Table(
-                [*heads, reason], decisions, "Decisions", "±: 95% interval over replicates of the twin.", sentence=said
-            ),
+            *([_cost(state.cost, state.backend)] if state.cost else []),
+            Table([*heads, *gain, reason], decisions, "Decisions", note, sentence=said),
         ],
+        remarks=[f"{warning}."] if warning else [],
     )
+
+
+def _cost(cost: "Cost", backend: str) -> Table:
+    """What reading and changing have taken of the last periods."""
+    shown = [*columns(what="time for", times="times"), *columns(seconds, median_s="median", p95_s="95th percentile")]
+    dry = "; of a dry run, which changes nothing on the network" if backend == "dry_run" else ""
+    note = f"The last {plural(len(cost.read_s), 'period')} of {seconds(cost.period_s)}, and the last changes{dry}."
+    return Table(shown, cost.rows(), "Cost", note, sentence=f"{seconds(cost.total_s)} of a period.")
 
 
 def _state(status: "Status") -> str:

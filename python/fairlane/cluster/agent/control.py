@@ -84,6 +84,7 @@ class Steered(Watch):
         self._before: _Reading | None = None
         self._observe, self._number, self._most = observe, 0, inf
         self._said: Mapping[str, str] = {}
+        self._warned = False  # of periods that are too short
         self._unsure = True  # whether what is in force may differ from the journal
 
     @override
@@ -144,8 +145,17 @@ class Steered(Watch):
                 change_s = self._begin_period(now)
             self._before = now
         finally:
+            self._cost(read_s, change_s)
             if work is not None:
                 self._observe(Period(number, state, accepted, settings, work, read_s, change_s))
+
+    def _cost(self, read_s: float, change_s: float) -> None:
+        """Keeps what the period has cost; reports once if periods are too short for it."""
+        spent = self._journal.measured(self._backend.name, self._period_s, read_s, change_s)
+        warning = spent.warning if spent else ""
+        if warning and not self._warned:
+            self._report(warning)
+        self._warned = bool(warning)
 
     def _begin_period(self, now: _Reading) -> float:
         """Carries out what the controller chooses for the jobs that are there; returns how long that took, s."""

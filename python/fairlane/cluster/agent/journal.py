@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from fairlane.cluster.agent import cost
 from fairlane.cluster.agent.jobs import Setting, Settings, ordered
 from fairlane.cluster.agent.system import AgentError
 from fairlane.core.statistics import Estimate
@@ -122,7 +123,7 @@ class Journal:
         version = self._data.execute("PRAGMA user_version").fetchone()[0]
         if version not in (0, VERSION):
             raise AgentError(f"it has version {version}; this is version {VERSION}")
-        self._data.executescript(_SCHEMA)
+        self._data.executescript(_SCHEMA + cost.SCHEMA)
         self._data.execute(f"PRAGMA user_version = {VERSION}")
 
     def __enter__(self) -> Self:
@@ -222,6 +223,12 @@ class Journal:
         values = (1, os.getpid(), backend, started, now, words)
         self._data.execute("INSERT OR REPLACE INTO agent VALUES (?, ?, ?, ?, ?, ?)", values)
 
+    def measured(self, backend: str, period_s: float, read_s: float, change_s: float) -> cost.Cost | None:
+        """Keeps what reading and changing have taken of a controller's period, s; returns that of the last ones."""
+        with self._transaction():
+            cost.keep(self._data, backend, period_s, read_s, change_s)
+        return cost.cost_of(self._data, backend)
+
     def _step(self, decision: int, state: str, note: str, now: float) -> None:
         values = (decision, now, state, note)
         self._data.execute("INSERT INTO steps (decision, at, state, note) VALUES (?, ?, ?, ?)", values)
@@ -264,6 +271,8 @@ class Status:
     """The service levels in force, by the journal."""
     decisions: Sequence[Entry]
     """The last decisions, the latest first."""
+    cost: "cost.Cost | None" = None
+    """What reading and changing have taken of the last periods of a controller."""
 
     def written(self) -> dict[str, Any]:
         """The status as JSON has it."""
@@ -277,6 +286,7 @@ class Status:
             "jobs": [job.written() for job in self.jobs.values()],
             "settings": [setting.written() for setting in self.settings],
             "decisions": [entry.written() for entry in self.decisions],
+            "cost": None if self.cost is None else self.cost.written(),
         }
 
 
@@ -291,7 +301,8 @@ def status_of(file: Path, most: int = 10) -> Status:
             where = "backend = ? AND state = 'verified' ORDER BY id DESC LIMIT 1"
             settings = next((entry.settings for entry in _entries(data, where, (backend,))), ())
             last = list(_entries(data, "1 ORDER BY id DESC LIMIT ?", (most,)))
-            return Status(_is_locked(file), pid, backend, started, at, doing, _jobs(data), settings, last)
+            spent = cost.cost_of(data, backend)
+            return Status(_is_locked(file), pid, backend, started, at, doing, _jobs(data), settings, last, spent)
     except sqlite3.Error as error:
         raise AgentError(f"{file}: not a journal of fairlane agent: {error}") from None
 
