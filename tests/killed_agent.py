@@ -99,6 +99,7 @@ def main() -> None:
             line["file"] = (folder / "qos-policy.conf").read_text() if (folder / "loaded.conf").exists() else None
             sys.stdout.write(json.dumps(line) + "\n")
             _in_process(lambda: backend.write(()), None)  # for the next pair, the network is as it was
+            backend.in_force()  # read anew: the next process begins with what this one knows
             if restarted:
                 break
         if ended:

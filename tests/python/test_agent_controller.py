@@ -89,7 +89,7 @@ def test_the_example_runs_and_its_backend_has_a_class_for_each_level(
     shutil.copytree(ROOT / "examples" / "agent", folder)
     file = folder / "controller.toml"
     example = AgentConfig.from_file(file)
-    monkeypatch.setattr(Linux, "_on_all", lambda _: [])
+    monkeypatch.setattr(Linux, "_read_anew", lambda _: None)
     example.backend.check(Surroundings(Hosts(example).fabric.host_names, dict.fromkeys([0, *example.levels], 0)))
     file.write_text(file.read_text().replace('"2 s"', '"200 ms"'))
     python = [sys.executable, "-u"]

@@ -306,8 +306,8 @@ def test_levels_without_a_class_and_unknown_hosts_are_refused() -> None:
 def test_a_saved_level_that_the_configuration_has_no_more_is_an_error() -> None:
     backend: Backend = BACKENDS.read(parameters())
     for saved, words in (
-        ('{"a/b": [{"host0": 5}, {}]}', "no class for level 5"),
-        ('{"a/b": [{"x": 1}, {}]}', "no address of host x"),
+        ('{"devices": {"a/b": [{"0a4d0001/ffffffff at 12": 5}, {}, true]}, "marks": {}}', "no class for level 5"),
+        ('{"devices": {}, "marks": {"x": {"10.77.0.1": 3}}}', "no address of host x"),
     ):
         with pytest.raises(BackendError, match=words):
             backend.restore(saved)

@@ -25,8 +25,9 @@ def run(
 ) -> Answer:
     """Run MPI jobs on a small real network of this machine, alone and together, and compare with the simulator.
 
-    The network consists of network namespaces with shaped links; it needs root, iproute2 and Open MPI. The host model
-    is fitted on isolated runs only. Nothing outside its namespaces is touched, and they are removed at the end.
+    The network consists of network namespaces with shaped links; it needs root, iproute2, nftables and Open MPI. The
+    host model is fitted on isolated runs only. Nothing outside its namespaces is touched, and they are removed at the
+    end.
     """
     from fairlane.views.kinds import write
 

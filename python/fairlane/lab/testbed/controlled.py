@@ -18,7 +18,7 @@ from typing import Any
 import polars as pl
 
 from fairlane.cluster.agent.agent import Agent
-from fairlane.cluster.agent.backends.linux import LevelClass
+from fairlane.cluster.agent.backends.htb import LevelClass
 from fairlane.cluster.agent.config import AgentConfig
 from fairlane.cluster.agent.control import Period, Steered
 from fairlane.cluster.agent.journal import Journal
@@ -38,9 +38,11 @@ from fairlane.lab.testbed.measure import (
     Phase,
     backend_of,
     bench,
+    linux,
     store,
     times_per_iteration,
 )
+from fairlane.lab.testbed.plan import Plan
 from fairlane.lab.testbed.results import META, effects, measured_effect, measured_keys
 from fairlane.lab.testbed.simulate import STARTS_PS, HostModel, qos_table, scenario, tables
 from fairlane.results.milestones import common
@@ -207,9 +209,9 @@ def _repetition(bench: Bench, model: HostModel, table: SteerTable, number: int) 
 
 def _controlled(bench: Bench, model: HostModel, table: SteerTable) -> list[Period]:
     """The periods of an agent with the controller, which takes back its settings at the end."""
-    levels = table.controller.service_levels
-    backend = backend_of(bench.file, [LevelClass(level=level, share=1 / levels) for level in range(levels)])
-    assert backend is not None, "it has levels"
+    count = table.controller.service_levels
+    levels = [LevelClass(level=level, share=1 / count, dscp=level) for level in range(count)]
+    backend = linux(bench.file, levels, Plan(bench.file.fabric).marks)
     seen: list[Period] = []
     with temporary_folder("fairlane-steered-") as folder:
         config = configuration(
@@ -286,6 +288,7 @@ def _claim(folder: Path, file: TestbedFile) -> None:
     assert file.steer is not None, "the testbed has a table steer"
     keys = {**measured_keys(file), "steer": file.steer.model_dump(mode="json", exclude={"repetitions"})}
     keys["steer"]["controller"] = {"name": file.steer.controller.name, **file.steer.controller.model_dump(mode="json")}
+    keys["steer"]["marks"] = Plan(file.fabric).marks
     meta = folder / META
     if not meta.is_file():
         folder.mkdir(exist_ok=True)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from fairlane.cluster.agent.backends.linux import LevelClass
+from fairlane.cluster.agent.backends.htb import LevelClass
 from fairlane.core.errors import Problem
 from fairlane.core.seeds import LARGEST_SEED
 from fairlane.core.units import Bandwidth, Duration, Size, Written

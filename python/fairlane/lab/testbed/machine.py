@@ -27,8 +27,10 @@ class MeasurementError(RunError):
 PACKAGES = {
     "ip": "iproute2",
     "tc": "iproute2",
+    "nft": "nftables",
     "setpriv": "util-linux",
     "unshare": "util-linux",
+    "nsenter": "util-linux",
     "mpirun": "openmpi-bin",
     "mpicc": "libopenmpi-dev",
 }

@@ -13,7 +13,8 @@ from time import monotonic, sleep
 
 import polars as pl
 
-from fairlane.cluster.agent.backends.linux import LevelClass, Linux
+from fairlane.cluster.agent.backends.htb import LevelClass
+from fairlane.cluster.agent.backends.linux import Linux
 from fairlane.cluster.agent.jobs import Setting
 from fairlane.core.errors import writing
 from fairlane.core.signals import HANG_S
@@ -54,13 +55,16 @@ def phases_of(file: TestbedFile, repetition: int) -> list[Phase]:
     return phases[:: -1 if repetition % 2 else 1]
 
 
-def backend_of(file: TestbedFile, levels: Sequence[LevelClass] | None = None) -> Linux | None:
-    """Return the backend of service levels on the trunks, by default of those in ``qos``; None without levels."""
-    levels = levels or (file.qos.levels if file.qos else None)
-    if levels is None:
-        return None
+def backend_of(file: TestbedFile) -> Linux | None:
+    """Return the backend of the levels in ``qos`` on the trunks, for jobs that mark their packets; None without any."""
+    return linux(file, file.qos.levels, None) if file.qos else None
+
+
+def linux(file: TestbedFile, levels: Sequence[LevelClass], marks: list[str] | None) -> Linux:
+    """Return the backend of levels on the trunks; with ``marks`` the hosts mark packets."""
     plan = Plan(file.fabric)
-    return Linux(devices=plan.trunk_devices, levels=list(levels), addresses=plan.addresses, timeout=f"{HANG_S} s")
+    devices, timeout = plan.trunk_devices, f"{HANG_S} s"
+    return Linux(devices=devices, levels=list(levels), addresses=plan.addresses, marks=marks, timeout=timeout)
 
 
 class Bench:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address
 from typing import TYPE_CHECKING
 
-from fairlane.cluster.agent.backends.linux import Device
+from fairlane.cluster.agent.backends.htb import Device
 
 if TYPE_CHECKING:
     from fairlane.lab.testbed.file import FabricTable, Link
@@ -78,6 +78,11 @@ class Plan:
             for at, trunk in enumerate(self.fabric.trunks)
             for name in trunk.between
         ]
+
+    @property
+    def marks(self) -> list[str]:
+        """Command of nft on ``{host}``."""
+        return ["nsenter", f"--net=/run/netns/{self.host('{host}')}", "nft"]
 
     def links(self) -> list[tuple[str, list[str]]]:
         """For each namespace commands of ``ip``, in the order in which they have to be executed."""

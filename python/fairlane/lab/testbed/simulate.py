@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy
 
-from fairlane.cluster.agent.backends.linux import LevelClass
+from fairlane.cluster.agent.backends.htb import LevelClass
 from fairlane.core.seeds import Purpose, stream
 from fairlane.core.units import DURATION, SIZE
 from fairlane.lab.testbed.file import TestbedFile

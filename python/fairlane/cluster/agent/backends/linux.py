@@ -1,88 +1,80 @@
-"""Linux: hierarchical token buckets (HTB) on links that network namespaces stand for, with classes by DSCP.
+"""Linux: hierarchical token buckets (HTB) on devices of switches that network namespaces stand for.
 
-Each device gets a root qdisc with the handle ``fa1:``, one class with the device's rate, and below it a class for each
-level. A u32 filter for each host of a job sends packets with the host's source address, and with the level's DSCP if it
-has one, to the class of the job's level. Ranks that have addresses of their own, ``HOST/0``, ``HOST/1`` ..., have
-filters of their own. Only namespaces that the configuration names are entered, a device with a root qdisc of somebody
-else is refused, and undoing deletes the qdisc with that handle and nothing else.
+Without ``marks`` the devices tell packets by source address: each has a filter for each host of a job, which sends
+packets with the host's address, and with the level's DSCP if it has one, to the class of the job's level. Ranks that
+have addresses of their own, ``HOST/0``, ``HOST/1`` ..., have filters of their own.
+
+With ``marks`` the senders set the DSCP, by rules of nftables on each host, and the devices only have a filter for the
+DSCP of each level: a change of levels is written on the hosts that it is about. Packets of other addresses keep the
+DSCP that their programs give them, and are served by it. Ranks that share an address share a level.
+
+Only namespaces that the configuration names are entered, a device with a root qdisc of somebody else and a table of
+somebody else are refused, and undoing deletes the qdisc with the agent's handle, its table, and nothing else.
 
 Only IPv4 is classified. A change replaces classes and filters in place: packets that wait keep their place, and the
 next packet of a connection has its new level. Taking all settings back deletes the qdisc, and drops what waits in it.
 """
 
 import json
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from ipaddress import IPv4Address
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, Self
 
 from pydantic import Field, PrivateAttr, model_validator
 from typing_extensions import override
 
+from fairlane.cluster.agent.backends import htb, nft
 from fairlane.cluster.agent.backends.base import Backend, Surroundings, check_levels
+from fairlane.cluster.agent.backends.htb import Device, LevelClass, Shaping
+from fairlane.cluster.agent.backends.nft import Marks
+from fairlane.cluster.agent.backends.places import Places
 from fairlane.cluster.agent.jobs import Setting, levels_of, weights_of
 from fairlane.cluster.agent.system import BackendError, call
 from fairlane.core.errors import Problem, ScenarioError
-from fairlane.core.units import Bandwidth, Duration
+from fairlane.core.units import Duration
 from fairlane.inputs.problems import Problems
-from fairlane.inputs.table import Table
-from fairlane.model.scenario.levels import Level
-
-HANDLE = "fa1:"
-"""The handle of the agent's qdiscs."""
-_ALL = "ffff"  # the class of the whole device
-_FREE = ("noqueue", "pfifo_fast", "fq_codel", "mq", "fq", "pfifo")  # root qdiscs that the kernel gives by itself
-_QUANTUM = 1514  # bytes of the smallest quantum, an Ethernet frame
-_WEIGHTED = 1515  # the smallest quantum where weights are set, by which they are told from shares
-_LEAST_SHARE = 0.001  # of classes with weights: what is guaranteed to none is divided by weight
-_FILTER = re.compile(r" fh 800::([0-9a-f]+)[^\n]*flowid fa1:([0-9a-f]+)[^\n]*\n((?:\s+match [^\n]*\n?)+)")
-_SOURCE = re.compile(r"match ([0-9a-f]{8})/ffffffff at 12")
-_CLASS = re.compile(r"class htb fa1:([0-9a-f]+) parent fa1:ffff .*?quantum (\d+)")
-_MOST_AT_ONCE = 32  # devices that are changed at a time
-_Made = TypeVar("_Made")
-_QDISC = re.compile(r"qdisc (\S+) (\S+) root ")
-
-
-class Device(Table):
-    """A link whose bandwidth is shared: a device within a network namespace."""
-
-    namespace: str = Field(pattern=r"^[A-Za-z0-9_.-]+$", description="name of the network namespace")
-    device: str = Field(pattern=r"^[A-Za-z0-9_.-]{1,15}$", description="name of the device that sends")
-    rate: Bandwidth = Field(ge=8000, description="bandwidth of the link")
-
-
-class LevelClass(Table):
-    """Class of service of a service level."""
-
-    level: Level = Field(description="service level")
-    share: float = Field(gt=0, le=1, description="share of the rate that it has at least while it has packets")
-    priority: int = Field(1, ge=0, le=7, description="of HTB for bandwidth that others leave: 0 is served first")
-    dscp: int | None = Field(None, ge=0, le=63, description="mark of its packets; default: all of a job's packets")
 
 
 class Linux(Backend):
-    """Puts jobs' packets into HTB classes on devices inside network namespaces, by source address and DSCP."""
+    """Puts jobs' packets into HTB classes on devices inside network namespaces, by source address or by DSCP."""
 
     devices: list[Device] = Field(min_length=1, description="links whose bandwidth is shared")
     levels: list[LevelClass] = Field(min_length=2, description="classes of the default level and of all others")
     addresses: dict[str, IPv4Address] = Field(
         max_length=4094, description="IPv4 address by host; by `HOST/0`, `HOST/1` ... where each rank has its own"
     )
-    timeout: Duration = Field(60 * 10**12, gt=0, description="how long a call of tc may take")
+    marks: list[str] | None = Field(
+        None,
+        min_length=1,
+        description='command that runs nft on a host, as `["ssh", "{host}", "nft"]`: hosts then mark packets with the '
+        "DSCP of their levels, and devices classify by DSCP only; default: devices classify by source address",
+    )
+    timeout: Duration = Field(60 * 10**12, gt=0, description="how long a call of tc or nft may take")
     for_connected: ClassVar[bool] = True
     _default: int = PrivateAttr(0)
+    _devices: Places[Shaping] = PrivateAttr()
+    _senders: Places[Marks] = PrivateAttr()
+    _configured: bool = PrivateAttr(False)  # whether this process has written the classes of its configuration
 
     @model_validator(mode="after")
-    def _each_once(self) -> "Linux":
+    def _each_once(self) -> Self:
         if len({entry.level for entry in self.levels}) < len(self.levels):
             raise Problems(Problem("levels", "a level is listed twice", [entry.level for entry in self.levels]))
         if (total := sum(entry.share for entry in self.levels)) > 1 + 1e-9:
             raise Problems(Problem("levels", "the shares are more than the link has", round(total, 3), "at most 1"))
         if len(set(self.addresses.values())) < len(self.addresses):
             raise Problems(Problem("addresses", "two hosts have one address"))
+        if self.marks is not None and (problems := list(_without_mark(self.marks, self.levels))):
+            raise Problems(*problems)
         return self
+
+    @override
+    def model_post_init(self, context: object, /) -> None:
+        devices = {device.place: device for device in self.devices}
+        self._devices = Places(devices, lambda name: self._read(devices[name]), partial(self._shape, devices))
+        hosts = dict.fromkeys(map(_host, self.addresses)) if self.marks else ()
+        self._senders = Places(hosts, self._marks_on, self._mark)
 
     @override
     def check(self, surroundings: Surroundings) -> None:
@@ -91,11 +83,11 @@ class Linux(Backend):
             if level not in have:
                 message = "there is no class for this service level"
                 raise ScenarioError(Problem("backend.levels", message, level, f"a class for each: have {have}"))
-        for host in (name.partition("/")[0] for name in self.addresses):
+        for host in map(_host, self.addresses):
             if host not in surroundings.hosts:
                 known = list(surroundings.hosts)
                 raise ScenarioError(Problem.unknown("backend.addresses", "host of the fabric", host, known, host))
-        self._on_all()
+        self._read_anew()
         self._default = surroundings.default
 
     @override
@@ -110,150 +102,164 @@ class Linux(Backend):
 
     @override
     def save(self) -> str:
-        return json.dumps({_name(device): [state.levels, state.weights] for device, state in self._on_all()})
+        devices = self._devices.states(anew=self.marks is None)
+        shapes = {name: [state.filters, state.quanta, state.is_there] for name, state in devices.items()}
+        return json.dumps({"devices": shapes, "marks": self._senders.states()})
 
     @override
     def write(self, settings: Sequence[Setting]) -> None:
-        levels, weights = levels_of(settings), weights_of(settings)
+        levels = levels_of(settings)
         self._check_levels(levels)
-        quanta = self._quanta(weights) if weights else {}
-        self._each(lambda device: self._set(device, levels, quanta))
+        self._write(dict.fromkeys(self._devices.names, self._wanted(settings)), self._marks_of(levels))
 
     @override
     def in_force(self) -> dict[str, int]:
-        return _agreed(self._on_all())
+        self._read_anew()
+        return self._levels()
 
     @override
     def verify(self, settings: Sequence[Setting]) -> None:
-        every, weights = self._on_all(), weights_of(settings)
-        check_levels(settings, _agreed(every))
-        quanta = self._quanta(weights) if weights else {}
-        for device, state in every:
-            if state.weights != quanta:
-                raise BackendError(f"{_name(device)}: quanta {quanta} were written and {state.weights} are in force")
+        check_levels(settings, self._levels())
+        wanted = self._wanted(settings)
+        for name, state in self._devices.states().items():
+            if state.quanta != wanted.quanta:
+                message = f"quanta {wanted.quanta} were written and {state.quanta} are in force"
+                raise BackendError(f"{name}: {message}")
+            if state != wanted:
+                raise BackendError(f"{name}: filters or classes are not those that were written")
 
     @override
     def restore(self, saved: str) -> None:
-        before = json.loads(saved)
-        for levels, _ in before.values():
-            self._check_levels(levels)
+        before: dict[str, dict[str, Any]] = json.loads(saved)
+        devices = dict.fromkeys(self._devices.names, Shaping())
+        for name, (filters, quanta, is_there) in before["devices"].items():
+            for match, level in filters.items():
+                self._check_level(level, match)
+            devices[name] = Shaping(filters, {int(level): quantum for level, quantum in quanta.items()}, is_there)
+        senders: dict[str, Marks] = {host: {} for host in self._senders.names}
+        for host, marked in before["marks"].items():
+            if marked and host not in senders:
+                raise BackendError(f"backend.addresses: has no address of host {host}, which has marks")
+            senders[host] = marked
+        self._read_anew()
+        self._write(devices, senders)
 
-        def bring_back(device: Device) -> None:
-            levels, quanta = before.get(_name(device), ({}, {}))
-            self._set(device, levels, {int(level): quantum for level, quantum in quanta.items()})
+    def _wanted(self, settings: Sequence[Setting]) -> Shaping:
+        """The state of each device."""
+        levels, quanta = levels_of(settings), htb.quanta_of(self.levels, weights_of(settings))
+        if not levels and not quanta:
+            return Shaping()
+        if self.marks is not None:
+            return Shaping(self._by_mark(), quanta, is_there=True)
+        dscp = {entry.level: entry.dscp for entry in self.levels}
+        filters = {}
+        for name in (name for name in self.addresses if name in levels):
+            mark, match = dscp[levels[name]], htb.source(int(self.addresses[name]))
+            filters[match if mark is None else f"{match} and {htb.mark(mark)}"] = levels[name]
+        return Shaping(filters, quanta, is_there=True)
 
-        self._each(bring_back)
+    def _by_mark(self) -> dict[str, int]:
+        """The filters of devices where senders mark."""
+        return {htb.mark(entry.dscp): entry.level for entry in self.levels if entry.dscp is not None}
 
-    def _quanta(self, weights: Mapping[int, float]) -> dict[int, int]:
-        """Bytes of each level per round: in proportion to the weights."""
-        relative = {entry.level: weights.get(entry.level, 1.0) for entry in self.levels}
-        least = min(relative.values())
-        return {level: round(_WEIGHTED * weight / least) for level, weight in relative.items()}
+    def _marks_of(self, levels: Mapping[str, int]) -> dict[str, Marks]:
+        """The marks of each host: of its addresses that have a level."""
+        dscp = {entry.level: entry.dscp or 0 for entry in self.levels}
+        wanted: dict[str, Marks] = {host: {} for host in self._senders.names}
+        for name, level in levels.items() if wanted else ():
+            wanted[_host(name)][str(self.addresses[name])] = dscp[level]
+        return wanted
 
-    def _check_levels(self, levels: dict[str, int]) -> None:
-        """Raises ``BackendError`` for a host or a level that the configuration does not have, or has no more."""
-        known = [entry.level for entry in self.levels]
-        for host, level in levels.items():
-            if host not in self.addresses:
-                raise BackendError(f"backend.addresses: has no address of host {host}")
-            if level not in known:
-                raise BackendError(f"backend.levels: has no class for level {level} of host {host}")
+    def _levels(self) -> dict[str, int]:
+        """Level by endpoint, as last read; -1 where devices disagree or cannot tell, as after half a change."""
+        shapes = list(self._devices.states().values())
+        if self.marks is None:
+            hosts = {int(address): name for name, address in self.addresses.items()}
+            every = [
+                {hosts[at]: level for match, level in shape.filters.items() if (at := htb.source_of(match)) in hosts}
+                for shape in shapes
+            ]
+            return _agreed(every)
+        names = {(_host(name), str(address)): name for name, address in self.addresses.items()}
+        levels = {entry.dscp: entry.level for entry in self.levels}
+        told = all(shape.is_there and shape.filters == self._by_mark() for shape in shapes)
+        return {
+            names.get((host, address), f"{host}/{address}"): levels.get(dscp, -1) if told else -1
+            for host, marked in self._senders.states().items()
+            for address, dscp in marked.items()
+        }
+
+    def _read_anew(self) -> None:
+        self._devices.states(anew=True)
+        self._senders.states(anew=True)
+
+    def _write(self, devices: Mapping[str, Shaping], senders: Mapping[str, Marks]) -> None:
+        """Classes are there before packets have marks, and as long as any have."""
+        every = not self._configured
+        if any(state.is_there for state in devices.values()):
+            self._devices.write(devices, all=every)
+            self._senders.write(senders)
+        else:
+            self._senders.write(senders)
+            self._devices.write(devices, all=every)
+        self._configured = True
+
+    def _check_levels(self, levels: Mapping[str, int]) -> None:
+        """Raises ``BackendError`` for an endpoint or a level that the configuration does not have, or has no more."""
+        for name, level in levels.items():
+            if name not in self.addresses:
+                raise BackendError(f"backend.addresses: has no address of host {name}")
+            self._check_level(level, f"host {name}")
+
+    def _check_level(self, level: int, of: str) -> None:
+        if level not in [entry.level for entry in self.levels]:
+            raise BackendError(f"backend.levels: has no class for level {level} of {of}")
 
     def _tc(self, device: Device, lines: Iterable[str]) -> str:
         """Run commands of tc in the namespace of a device; return its output."""
         command = ["tc", "-n", device.namespace, "-d", "-batch", "-"]
         return call(command, self.timeout * 1e-12, BackendError, "".join(f"{line}\n" for line in lines))
 
-    def _on_all(self) -> list[tuple[Device, "_Found"]]:
-        return list(zip(self.devices, self._each(self._on), strict=True))
+    def _read(self, device: Device) -> Shaping:
+        return htb.read(device, partial(self._tc, device))
 
-    def _each(self, work: "Callable[[Device], _Made]") -> "list[_Made]":
-        """The same on all devices at a time; raises the error of the first that fails when all have ended."""
-        with ThreadPoolExecutor(min(len(self.devices), _MOST_AT_ONCE)) as pool:
-            return [future.result() for future in [pool.submit(work, device) for device in self.devices]]
+    def _shape(self, devices: Mapping[str, Device], name: str, before: Shaping, wanted: Shaping) -> None:
+        lines = list(htb.commands(devices[name], self.levels, self._default, before, wanted))
+        if lines:
+            self._tc(devices[name], lines)
 
-    def _on(self, device: Device) -> "_Found":
-        """Return the agent's state on a device; raises ``BackendError`` if the root qdisc is of somebody else."""
-        on = f"dev {device.device}"
-        text = self._tc(device, (f"qdisc show {on}", f"class show {on}", f"filter show {on}"))
-        roots = _QDISC.findall(text)
-        if ("htb", HANDLE) not in roots:
-            if other := next((root for root in roots if root[0] not in _FREE), None):
-                message = f"device {device.device} of namespace {device.namespace} has a root qdisc already"
-                raise BackendError(f"{message}: {' '.join(other)}; remove it, or name another device")
-            return _Found()
-        hosts = {int(address): host for host, address in self.addresses.items()}
-        levels, handles = {}, {}
-        for handle, number, matches in _FILTER.findall(text):
-            source = _SOURCE.search(matches)
-            if source is not None and (host := hosts.get(int(source[1], 16))):
-                levels[host], handles[host] = int(number, 16) - 1, handle
-        quanta = {int(number, 16) - 1: int(quantum) for number, quantum in _CLASS.findall(text)}
-        weights = quanta if min(quanta.values(), default=0) == _WEIGHTED else {}
-        return _Found(levels, weights, handles, is_there=True)
+    def _nft(self, host: str) -> list[str]:
+        return [word.replace("{host}", host) for word in self.marks or ()]
 
-    def _set(self, device: Device, levels: dict[str, int], quanta: Mapping[int, int]) -> None:
-        """Makes the device serve exactly these hosts' levels; nothing is left of the agent where there are none."""
-        state = self._on(device)
-        if not levels and not quanta:
-            if state.is_there:
-                self._tc(device, [f"qdisc del dev {device.device} root handle {HANDLE}"])
-            return
-        self._tc(device, self._batch(device, levels, quanta, state))
+    def _marks_on(self, host: str) -> Marks:
+        return nft.read(self._nft(host), self.timeout * 1e-12)
 
-    def _batch(
-        self, device: Device, levels: dict[str, int], quanta: Mapping[int, int], state: "_Found"
-    ) -> Iterator[str]:
-        """Yield the commands of tc that turn the state of a device into the wanted one."""
-        on, rate = f"dev {device.device}", f"{device.rate}bit"
-        if not state.is_there:
-            yield f"qdisc add {on} root handle {HANDLE} htb default {self._default + 1:x} r2q 10"
-        ceil = f"rate {rate} ceil {rate} quantum {_QUANTUM}"
-        yield f"class replace {on} parent {HANDLE} classid {HANDLE}{_ALL} htb {ceil}"
-        least = min(entry.share for entry in self.levels)
-        for entry in self.levels:
-            share = min(_LEAST_SHARE, entry.share) if quanta else entry.share
-            limits = f"rate {max(8, int(device.rate * share))}bit ceil {rate}"
-            quantum = quanta.get(entry.level) or round(_QUANTUM * entry.share / least)
-            shared = f"prio {0 if quanta else entry.priority} quantum {quantum}"
-            yield f"class replace {on} parent {HANDLE}{_ALL} classid {HANDLE}{entry.level + 1:x} htb {limits} {shared}"
-        marks = {entry.level: entry.dscp for entry in self.levels}
-        of_filter = f"{on} parent {HANDLE} protocol ip prio 1"
-        for host, handle in state.handles.items():
-            if levels.get(host) != state.levels[host]:
-                yield f"filter del {of_filter} handle 800::{handle} u32"
-        for number, host in enumerate(self.addresses, 1):
-            if host not in levels or levels[host] == state.levels.get(host):
-                continue
-            mark = marks[levels[host]]
-            tos = "" if mark is None else f" match ip tos {mark << 2:#x} 0xfc"
-            source = f"match ip src {self.addresses[host]}/32"
-            flow = f"flowid {HANDLE}{levels[host] + 1:x}"
-            yield f"filter add {of_filter} handle 800::{number:x} u32 {source}{tos} {flow}"
+    def _mark(self, host: str, before: Marks, wanted: Marks) -> None:
+        nft.write(self._nft(host), self.timeout * 1e-12, before, wanted)
 
 
-@dataclass(frozen=True)
-class _Found:
-    """State of a device as far as it is the agent's."""
+def _without_mark(command: Sequence[str], levels: Sequence[LevelClass]) -> Iterable[Problem]:
+    """What senders cannot mark by."""
+    if not any("{host}" in word for word in command):
+        yield Problem("marks", "is the same command for every host", list(command), "a command with {host}")
+    seen: dict[int, int] = {}
+    for at, entry in enumerate(levels):
+        allowed = "0 to 63, another one for each level"
+        if entry.dscp is None:
+            yield Problem(f"levels[{at}].dscp", "missing, and packets are classified by it", allowed=allowed)
+        elif entry.dscp in seen:
+            yield Problem(f"levels[{at}].dscp", f"level {seen[entry.dscp]} has it too", entry.dscp, allowed)
+        else:
+            seen[entry.dscp] = entry.level
 
-    levels: dict[str, int] = field(default_factory=dict)
-    """Level by host with a filter."""
-    weights: dict[int, int] = field(default_factory=dict)
-    """Bytes per round of each level; empty where levels have the configured shares."""
-    handles: dict[str, str] = field(default_factory=dict)
-    """Number of the filter by host."""
-    is_there: bool = False
-    """Whether the device has the agent's qdisc."""
+
+def _host(endpoint: str) -> str:
+    return endpoint.partition("/")[0]
 
 
-def _agreed(every: Iterable[tuple[Device, _Found]]) -> dict[str, int]:
+def _agreed(every: Sequence[Mapping[str, int]]) -> dict[str, int]:
     """Level by host; -1 where devices disagree, as a change that was interrupted is on some of them only."""
-    levels = [state.levels for _, state in every]
-    hosts = {host: level for by_host in levels for host, level in by_host.items()}
+    levels = {host: level for by_host in every for host, level in by_host.items()}
     return {
-        host: level if all(by_host.get(host) == level for by_host in levels) else -1 for host, level in hosts.items()
+        host: level if all(by_host.get(host) == level for by_host in every) else -1 for host, level in levels.items()
     }
-
-
-def _name(device: Device) -> str:
-    return f"{device.namespace}/{device.device}"
