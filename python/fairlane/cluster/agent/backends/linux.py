@@ -6,7 +6,8 @@ have addresses of their own, ``HOST/0``, ``HOST/1`` ..., have filters of their o
 
 With ``marks`` the senders set the DSCP, by rules of nftables on each host, and the devices only have a filter for the
 DSCP of each level: a change of levels is written on the hosts that it is about. Packets of other addresses keep the
-DSCP that their programs give them, and are served by it. Ranks that share an address share a level.
+DSCP that their programs give them, and are served by it. Ranks that share an address share a level. Take all settings
+back before you remove ``marks`` or a host: the marks of hosts that the configuration does not have stay.
 
 Only namespaces that the configuration names are entered, a device with a root qdisc of somebody else and a table of
 somebody else are refused, and undoing deletes the qdisc with the agent's handle, its table, and nothing else.

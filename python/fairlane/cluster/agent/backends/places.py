@@ -26,7 +26,9 @@ class Places(Generic[_State]):
 
     def states(self, *, anew: bool = False) -> dict[str, _State]:
         """The state of each place; ``anew`` reads those that are known, too."""
-        unknown = [name for name in self.names if anew or name not in self._known]
+        if anew:
+            self._known.clear()
+        unknown = [name for name in self.names if name not in self._known]
         for name, state in zip(unknown, _each(self._read, unknown), strict=True):
             self._known[name] = state
         return {name: self._known[name] for name in self.names}
