@@ -146,13 +146,16 @@ def opensm(folder: Path, policy: str = POLICY, interpreter: str = sys.executable
         process.wait()
 
 
-SCRIPT = Path(__file__).with_name("killed_agent.py")
-
-
 def killed(folder: Path, backend: dict[str, Any], stride: int = 1) -> list[dict[str, Any]]:
-    """What the script reports."""
-    paths = os.pathsep.join([str(SCRIPT.parent), os.environ.get("PYTHONPATH", "")])
-    command = [sys.executable, str(SCRIPT), str(folder), json.dumps(backend), str(stride)]
+    """What ``killed_agent`` reports."""
+    return reported("killed_agent.py", folder, json.dumps(backend), stride)
+
+
+def reported(script: str, *arguments: object) -> list[dict[str, Any]]:
+    """The objects that a script beside this file prints."""
+    folder = Path(__file__).parent
+    paths = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
+    command = [sys.executable, str(folder / script), *map(str, arguments)]
     environment = os.environ | {"PYTHONPATH": paths}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

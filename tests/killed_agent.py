@@ -26,6 +26,7 @@ _KILL = os.kill
 _STEPS: list[tuple[Any, str]] = [
     (Journal, "decided"),
     (Journal, "moved"),
+    (Journal, "measured"),
     (Path, "replace"),
     (os, "kill"),
     (subprocess, "run"),
@@ -44,7 +45,7 @@ def _dying(original: Callable[..., Any], passed: "count[int]", at: int) -> Calla
     return call
 
 
-def _in_process(work: Callable[[], None], at: int | None) -> bool:
+def in_process(work: Callable[[], None], at: int | None) -> bool:
     """Does something in a process of its own, which is killed at a step; whether it came to its end."""
     child = os.fork()
     if not child:
@@ -83,10 +84,10 @@ def main() -> None:
     for first in count():
         for second in count(first % stride, stride):
             journal = folder / f"{first}-{second}.db"
-            ended = _in_process(change, first)
-            restarted = _in_process(restart, second)
+            ended = in_process(change, first)
+            restarted = in_process(restart, second)
             if not restarted:
-                _in_process(restart, None)
+                in_process(restart, None)
             found = status_of(journal)
             last = found.decisions[0] if found.decisions else None
             states = [state for _, state, _ in steps_of(journal, last.id)] if last else []
@@ -98,7 +99,7 @@ def main() -> None:
             line["loaded"] = (folder / "loaded.conf").read_text() if (folder / "loaded.conf").exists() else None
             line["file"] = (folder / "qos-policy.conf").read_text() if (folder / "loaded.conf").exists() else None
             sys.stdout.write(json.dumps(line) + "\n")
-            _in_process(lambda: backend.write(()), None)  # for the next pair, the network is as it was
+            in_process(lambda: backend.write(()), None)  # for the next pair, the network is as it was
             backend.in_force()  # read anew: the next process begins with what this one knows
             if restarted:
                 break

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import agents
+import steered_jobs
 from fairlane.cluster.agent.agent import Agent
 from fairlane.cluster.agent.config import AgentConfig
 from fairlane.cluster.agent.jobs import notify
@@ -129,3 +130,48 @@ def test_what_opensm_does_not_take_is_undone_and_tried_again(tmp_path: Path) -> 
         states = [(entry.kind, entry.state) for entry in reversed(status_of(config.journal).decisions)]
     assert states[:2] == [("change", "undone"), ("change", "verified")]
     assert states[-3:] == [("end", "undone"), ("end", "verified"), ("keep", "kept")]
+
+
+def _killed_controller(file: Path, how: str, stride: int) -> list[dict[str, Any]]:
+    """Whatever step a controller is killed at, each change is complete or undone after a restart, and taken back."""
+    rows = agents.reported("killed_controller.py", file, how, stride)
+    for row in rows:
+        assert set(row["states"]) <= {"verified", "undone"}, row
+        assert row["in_force"] == row["journal"], row
+        assert row["after"] == {}, row
+    # Two periods have two changes: of each there are kills that undo it and kills that complete it.
+    assert {state for row in rows for state in row["states"][:1]} == {"verified", "undone"}
+    assert {state for row in rows for state in row["states"][1:2]} == {"verified", "undone"}
+    assert len({json.dumps(row["in_force"]) for row in rows}) >= 2, "levels in force and none"
+    assert len({row["kills"][0] for row in rows}) >= 24, "ten of each change, two of each cost, two of squeue"
+    assert rows[-1]["ended"]
+    return rows
+
+
+def _of_controller(folder: Path, text: str) -> Path:
+    reads = f'"cat", {json.dumps(str(folder / "jobs.json"))}'
+    return agents.config_file(folder, text.replace('"@python", "squeue.py"', reads), steered_jobs.BOTH)
+
+
+@pytest.mark.long("cluster/agent")
+def test_a_controller_in_a_dry_run_is_repaired_and_taken_back(tmp_path: Path) -> None:
+    _killed_controller(_of_controller(tmp_path, steered_jobs.CONFIG), "dry", 9)
+
+
+@pytest.mark.long("cluster/agent")
+def test_a_controller_that_writes_to_opensm_is_repaired_and_taken_back(tmp_path: Path) -> None:
+    with agents.opensm(tmp_path) as backend:
+        conf = tmp_path / "opensm.conf"
+        policy = tmp_path / "qos-policy.conf"
+        before = f"qos TRUE\nqos_policy_file {policy}\nmax_op_vls 3\nqos_sl2vl 0,1,2,3\nqos_vlarb_low 0:1,1:2,2:3\n"
+        conf.write_text(before)
+        rows = {**backend, "conf": str(conf), "weights": True}
+        table = "\n[backend]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in rows.items())
+        text = steered_jobs.CONFIG.replace("[fabric]", "qos = { sl2vl = [0, 1, 2, 3] }\n[fabric]")
+        text = text.replace("threshold = 1.0", 'levels = "static", step = 2')
+        for row in _killed_controller(_of_controller(tmp_path, text + table), "apply", 15):
+            assert row["files"] == {
+                "loaded.conf": agents.POLICY,
+                "opensm.conf": before,
+                "qos-policy.conf": agents.POLICY,
+            }, row["kills"]
