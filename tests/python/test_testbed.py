@@ -73,6 +73,30 @@ def test_a_machine_without_programs_is_named_before_anything_is_made(
     assert not (tmp_path / "out").exists()
 
 
+def test_folders_of_killed_testbeds_are_removed_and_those_of_others_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    memory = tmp_path / "memory"
+    for name in (f"{PREFIX}left/pages", "other"):
+        (memory / name).mkdir(parents=True)
+    (memory / f"{PREFIX}link").symlink_to(memory / "other")
+    for name, value in (("SHARED_MEMORY", memory), ("LOCK", tmp_path / "lock"), ("NAMESPACES", tmp_path / "none")):
+        monkeypatch.setattr(machine, name, value)
+    monkeypatch.setattr(machine, "up", lambda _: None)
+    with machine.established(Plan(example().fabric)) as folder:
+        assert folder.parent == memory
+        assert execute(["testbed", "down"]) == 2, "while there is one on this machine"
+        assert "another process of this machine has a testbed" in capsys.readouterr().err
+        assert machine.down() == [str(memory / f"{PREFIX}left")], "not what a process has taken"
+        assert folder.is_dir()
+    assert sorted(path.name for path in memory.iterdir()) == [f"{PREFIX}link", "other"]
+    (memory / f"{PREFIX}left").mkdir()
+    assert execute(["testbed", "down"]) == 0
+    assert capsys.readouterr().out == f"removed {memory / f'{PREFIX}left'}\n"
+    assert execute(["testbed", "down"]) == 0
+    assert capsys.readouterr().out == "there is no testbed\n"
+
+
 def test_every_device_is_made_in_a_namespace_of_the_testbed() -> None:
     plan = Plan(example().fabric)
     assert all(name.startswith(PREFIX) for name in plan.namespaces)

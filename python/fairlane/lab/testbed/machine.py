@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -126,16 +127,52 @@ def _check_congestion_control(name: str) -> None:
 
 
 def down() -> list[str]:
-    """Ends the processes in namespaces of testbeds and removes these; returns which there were.
+    """Ends the processes in namespaces of testbeds, and removes these and temporary folders; returns which there were.
 
-    Call it within ``only_one``. Raises ``TestbedError`` if one cannot be removed.
+    Call it within ``only_one``. Folders that another process has taken stay, as those of containers that share memory.
+    Raises ``TestbedError`` if a namespace cannot be removed.
     """
     names = present()
     for name in names:
         _end(name)
     for name in names:
         call(["ip", "netns", "del", name], HANG_S, TestbedError)
-    return names
+    return [*names, *map(str, filter(_removed, sorted(_temporary().glob(f"{PREFIX}*"))))]
+
+
+def _temporary() -> Path:
+    """Where temporary folders of testbeds are made."""
+    return SHARED_MEMORY if SHARED_MEMORY.is_dir() else Path(tempfile.gettempdir())
+
+
+def _removed(folder: Path) -> bool:
+    """Removes a folder of this user that no process has taken; whether it did."""
+    try:
+        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        if os.fstat(opened).st_uid != os.geteuid():
+            return False
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder)
+    except OSError:
+        return False
+    finally:
+        os.close(opened)
+    return True
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    """A folder for temporary files that is this process's alone while it lives."""
+    with temporary_folder(PREFIX, _temporary()) as folder:
+        taken = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(taken, fcntl.LOCK_EX)
+            yield folder
+        finally:
+            os.close(taken)
 
 
 @contextmanager
@@ -147,7 +184,7 @@ def established(plan: Plan) -> Iterator[Path]:
     with only_one():
         up(plan)
         try:
-            with temporary_folder("fairlane-testbed-", SHARED_MEMORY if SHARED_MEMORY.is_dir() else None) as folder:
+            with _folder() as folder:
                 yield folder
         finally:
             with deferred_signals():
