@@ -94,8 +94,12 @@ def test_a_controller_that_moves_processes_is_refused_and_one_with_static_levels
         rows = [f"{key} = {json.dumps(value)}\n" for key, value in backend.items()]
         table = "\n[backend]\n" + "".join(rows)
         text = CONFIG.replace("[fabric]", "qos = { sl2vl = [0, 1, 2, 3] }\n[fabric]", 1) + table
-        assert execute(["agent", "--config", str(agents.config_file(tmp_path, text, BOTH)), "--apply"]) == 2
-        assert 'hold for new connections only; allowed: levels = "static"' in capsys.readouterr().err
+        named = '"process_prioritization", threshold = 1.0'
+        for controller in (named, '"slack", mpi_times = false'):
+            file = agents.config_file(tmp_path, text.replace(named, controller), BOTH)
+            assert execute(["agent", "--config", str(file), "--apply"]) == 2
+            words = 'hold for new connections only; allowed: process_prioritization with levels = "static", fixed'
+            assert words in capsys.readouterr().err
         config = agents.config(tmp_path, text.replace("threshold = 1.0", 'levels = "static", step = 2'), BOTH)
         jobs = Jobs(tmp_path, RANKS)
         try:

@@ -97,7 +97,8 @@ class Steered(Watch):
         if controller.moves_levels and not backend.for_connected:
             message = f"changes levels of running processes, and with the backend {backend.name} they hold for new "
             message += "connections only"
-            raise ScenarioError(Problem("controller", message, controller.name, 'levels = "static"'))
+            allowed = 'process_prioritization with levels = "static", fixed or isolate; or the backend linux'
+            raise ScenarioError(Problem("controller", message, controller.name, allowed))
         super().start()
         if before := self._journal.in_force(backend.name):
             self._take_back(before)
