@@ -269,7 +269,14 @@ def test_no_factor_has_the_name_of_a_column_of_a_study(
     factors = "\n".join(f'[factors."{name}"]\nx = {{ "jobs[0].ranks" = 4 }}' for name in names)
     words = refused(folder, f"{more}{factors}\n{FACTORS}", capsys)
     for name in names:
-        assert f"factors.{name}: is a column that the tables have already; allowed: another name" in words
+        line = next(line for line in words.splitlines() if f"factors.{name}: is a column that the tables have" in line)
+        assert name.casefold() in line.partition("allowed: another name than ")[2].split(", ")
+
+
+def test_a_query_is_not_refused_because_of_a_factor_that_is(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    factor = '[measure]\ntables.t = "SELECT * FROM ranks"\n[factors.job]\nx = { "jobs[0].ranks" = 4 }'
+    (line,) = refused(folder, f"{factor}\n{FACTORS}", capsys).splitlines()
+    assert "factors.job: is a column" in line
 
 
 @pytest.mark.parametrize(

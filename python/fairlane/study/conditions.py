@@ -31,19 +31,22 @@ def taken(*, measured: bool) -> Collection[str]:
 
 def collisions(factors: Collection[str], parameters: Collection[str], *, measured: bool) -> Iterator[Problem]:
     """Factors whose name is that of a column, of a parameter, or of another factor."""
-    columns = {name.casefold() for name in (*taken(measured=measured), *parameters)}
+    columns = [name.casefold() for name in (*taken(measured=measured), *parameters)]
     for name in factors:
         if name.casefold() in columns:
-            yield Problem(f"factors.{name}", "is a column that the tables have already", allowed="another name")
-        columns.add(name.casefold())
+            allowed = f"another name than {', '.join(dict.fromkeys(columns))}"
+            yield Problem(f"factors.{name}", "is a column that the tables have already", allowed=allowed)
+        columns.append(name.casefold())
 
 
 def queried(queries: Mapping[str, str], factors: Collection[str]) -> Iterator[Problem]:
     """Queries that are no SELECT, or that return a column which every table of the study has.
 
-    Tables without rows stand for those of a run. What a query needs that only some runs have is not judged here.
+    Tables without rows stand for those of a run. What a query needs that only some runs have is not judged here, nor
+    are factors that ``collisions`` refuses.
     """
-    yield from _queried(tuple(queries.items()), tuple(factors))
+    names = taken(measured=True)
+    yield from _queried(tuple(queries.items()), tuple(name for name in factors if name.casefold() not in names))
 
 
 @lru_cache  # papers read the same study many times
