@@ -88,10 +88,11 @@ man: $(EXTENSION) ## write the man pages of all commands into man/
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet --jobs auto -b man docs man
 	@echo "man/fairlane.1 and the others: man -l man/fairlane.1"
 
-bench: $(EXTENSION) ## measure packet-hops per second
+bench: $(EXTENSION) ## measure packet-hops per second, and marks of progress
 	cargo bench --locked --package fairlane-python --bench engine
 	$(BIN)/python benches/quickstart.py
 	$(BIN)/python benches/ready.py
+	$(BIN)/python benches/progress.py
 
 bench-threads: ## measure what a second thread gains; needs two free cores
 	cargo bench --locked --package fairlane-python --bench threads
