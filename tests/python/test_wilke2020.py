@@ -216,6 +216,7 @@ def test_without_strategies_both_dragonflies_are_one_simulation(full: Plan) -> N
     assert len(written) == 2
     assert written[0] == written[1]
     assert not scenarios(full, "halo3d", strategy="isolate", background="fft")
+    assert len(scenarios(full, "halo3d.fft", strategy="isolate")) == 4
 
 
 def test_ports_of_hosts_are_apart_from_those_between_switches() -> None:

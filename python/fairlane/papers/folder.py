@@ -33,6 +33,8 @@ class _Different(Table):
     """Keys of the scenario by dotted path."""
     only: dict[str, list[str]] = Field(default_factory=dict)
     """Levels to run, by factor; by default all."""
+    rules: list[dict[str, Any]] = Field(default_factory=list)
+    """Rules in addition to those of the study file."""
     note: str = ""
     """Difference of the study from the paper's, or the reason why it is omitted."""
 
@@ -42,8 +44,6 @@ class Change(_Different):
 
     skip: bool = False
     """Whether the study is omitted."""
-    rules: list[dict[str, Any]] = Field(default_factory=list)
-    """Rules in addition to those of the study file."""
 
     def updated(self, other: Change) -> Change:
         """Both, where ``other`` says it in place of this."""

@@ -182,7 +182,7 @@ def _prepared(folder: Folder, entry: StudyEntry, quick: Change, options: Options
     data = document.data
     notes += _fewer(data, folder.paper.also, options)
     rules, others = data.get("rules", []), options.changes.get(entry.name, Change()).rules
-    data["rules"] = [*rules, *quick.rules]
+    data["rules"] = [*rules, *entry.rules, *quick.rules]
     first = len(data["rules"]) - len(others)
     for at in range(len(rules), len(data["rules"])):
         theirs = str(folder.path / options.changes_file), None, ("rules", at - first)
