@@ -10,7 +10,7 @@ from marking import Marking, marking, python
 
 CONFIG = """
 journal = "agent.db"
-controller = { name = "process_prioritization", threshold = 1.0, service_levels = 3 }
+controller = { name = "process_prioritization", threshold = 1.0, progress = "whole", service_levels = 3 }
 progress = { period = "1 s", through = [], directories = ["pages"] }
 
 [fabric]
@@ -25,6 +25,8 @@ socket = "agent.socket"
 squeue = ["@python", "squeue.py"]
 hosts = { "n[1-16]" = "host[0-15]" }
 """
+NAMED = '"process_prioritization", threshold = 1.0, progress = "whole"'
+"""The controller in it, without the number of levels. Counts do not depend on a clock."""
 BOTH = ({**agents.SOLVER, "nodes": "n[1,5]"}, {**agents.WRITER, "nodes": "n[2,6]"})
 RANKS = {("12", 0): "n1", ("12", 1): "n5", ("13", 0): "n2", ("13", 1): "n6"}
 

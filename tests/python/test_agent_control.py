@@ -228,7 +228,7 @@ def test_a_process_that_is_another_one_begins_anew(jobs: Jobs, tmp_path: Path) -
 
 def test_a_slack_controller_runs_without_times_in_mpi_calls(jobs: Jobs, tmp_path: Path) -> None:
     text = CONFIG.replace(
-        '{ name = "process_prioritization", threshold = 1.0, service_levels = 3 }',
+        '{ name = "process_prioritization", threshold = 1.0, progress = "whole", service_levels = 3 }',
         '{ name = "slack", mpi_times = false, default_periods = 1 }',
     )
     with Journal(tmp_path / "agent.db") as journal:

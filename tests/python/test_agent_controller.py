@@ -33,13 +33,12 @@ from fairlane.core.errors import ScenarioError
 from fairlane.lab.testbed.file import SteerTable
 from fairlane.sim.controller import ProcessPrioritization, controller_of
 from pages import ROOT
-from steered_jobs import BOTH, CONFIG, RANKS, Jobs
+from steered_jobs import BOTH, CONFIG, NAMED, RANKS, Jobs
 from waiting import wait_for
 
 
 def test_real_jobs_are_judged_by_parts_of_iterations_and_simulated_ones_as_printed(tmp_path: Path) -> None:
-    named = '{ name = "process_prioritization"'
-    configs = [agents.config(tmp_path, CONFIG.replace(named, named + more)) for more in ("", ', progress = "whole"')]
+    configs = [agents.config(tmp_path, text) for text in (CONFIG.replace(', progress = "whole"', ""), CONFIG)]
     steered = SteerTable.model_validate({"controller": "process_prioritization"})
     made = [*(one.controller for one in configs), steered.controller, controller_of("process_prioritization")]
     progress = [one.progress for one in made if isinstance(one, ProcessPrioritization)]
@@ -51,8 +50,8 @@ def test_real_jobs_are_judged_by_parts_of_iterations_and_simulated_ones_as_print
     [
         ('"process_prioritization"', '"proces_prioritization"', 'did you mean "process_prioritization"'),
         ("threshold = 1.0", "threshold = 2.0", "controller.threshold = 2.0"),
-        ('"process_prioritization", threshold = 1.0', '"digital_twin"', "needs a model of the jobs"),
-        ('"process_prioritization", threshold = 1.0', '"slack"', "times in MPI calls are not known of real jobs"),
+        (NAMED, '"digital_twin"', "needs a model of the jobs"),
+        (NAMED, '"slack"', "times in MPI calls are not known of real jobs"),
         ("[fabric]", "policy = { levels = [1] }\n[fabric]", "policy: has no effect: a controller decides by progress"),
         ("[fabric]", "qos = { service_levels = 1 }\n[fabric]", "= 3: level 1 shares the lane of level 0"),
         (

@@ -22,7 +22,7 @@ from fairlane.core.errors import ScenarioError
 from fairlane.model.fabric.reader import read_wiring
 from possible import no_subnet
 from simulated_subnets import TREES, exported, scenario
-from steered_jobs import BOTH, CONFIG, RANKS, Jobs
+from steered_jobs import BOTH, CONFIG, NAMED, RANKS, Jobs
 from waiting import HANG
 
 CONF = """qos TRUE
@@ -94,9 +94,8 @@ def test_a_controller_that_moves_processes_is_refused_and_one_with_static_levels
         rows = [f"{key} = {json.dumps(value)}\n" for key, value in backend.items()]
         table = "\n[backend]\n" + "".join(rows)
         text = CONFIG.replace("[fabric]", "qos = { sl2vl = [0, 1, 2, 3] }\n[fabric]", 1) + table
-        named = '"process_prioritization", threshold = 1.0'
-        for controller in (named, '"slack", mpi_times = false'):
-            file = agents.config_file(tmp_path, text.replace(named, controller), BOTH)
+        for controller in (NAMED, '"slack", mpi_times = false'):
+            file = agents.config_file(tmp_path, text.replace(NAMED, controller), BOTH)
             assert execute(["agent", "--config", str(file), "--apply"]) == 2
             words = 'hold for new connections only; allowed: process_prioritization with levels = "static", fixed'
             assert words in capsys.readouterr().err

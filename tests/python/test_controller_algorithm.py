@@ -211,24 +211,26 @@ def on_real_jobs(**parameters: float | str) -> ProcessPrioritization:
 
 
 def marked(times: list[Numbers], period: float, count: int) -> list[Work]:
-    """The work of a job whose ranks mark at these times, whatever is set; the first period has no pace of all ranks."""
-    marks, at, works = [numpy.zeros(len(times))], [Positions.begin(*[numpy.zeros(len(times))] * 2)], []
-    for end in period * numpy.arange(1, count + 1):
-        made = numpy.array([numpy.searchsorted(rank, end + 1e-9, side="right") for rank in times], float)
+    """The work of a job whose ranks mark at these times, whatever is set, from the end of the first period on."""
+    readings: list[tuple[Numbers, Positions]] = []
+    works = []
+    for now in (numpy.full(len(times), period * number) for number in range(1, count + 2)):
+        made = numpy.array([numpy.searchsorted(rank, now[0] + 1e-9, side="right") for rank in times], float)
         last = numpy.array([rank[int(number) - 1] if number else 0.0 for rank, number in zip(times, made, strict=True)])
-        at.append(at[-1].then(made, last, numpy.full(len(times), end)))
-        marks.append(made)
-        whole, part = (marks[-1] - marks[-2]).astype(int), at[-1].at - at[-2].at
-        unknown = (0.0,) * len(times)
-        works.append(Work(period, {"a": JobWork(tuple(whole), unknown, unknown, advance=tuple(part))}))
-    return works[1:]
+        if readings:
+            before, old = readings[-1]
+            new = old.then(made, last, now)
+            whole, unknown = tuple((made - before).astype(int).tolist()), (0.0,) * len(times)
+            works.append(Work(period, {"a": JobWork(whole, unknown, unknown, advance=tuple(new.advance(old)))}))
+        readings.append((made, new if readings else Positions.begin(made, last, now)))
+    return works
 
 
 @given(st.lists(st.floats(0.05, 0.9), min_size=2, max_size=6), st.integers(4, 12))
 def test_without_an_effect_nothing_is_adopted_by_the_noise_of_a_count(paces: list[float], count: int) -> None:
     controller = on_real_jobs(min_gain=1e-6)
     controller.start({"a": len(paces)})
-    for one in marked([pace * numpy.arange(1, 1 + count / pace) for pace in paces], 1.0, count):
+    for one in marked([pace * numpy.arange(1, 1 + (count + 1) / pace) for pace in paces], 1.0, count):
         controller.observe(one)
         assert not controller.accepted
 
@@ -251,7 +253,7 @@ def test_trials_without_an_effect_are_adopted_no_more_often_than_by_chance_and_c
     for seed in range(seeds):
         draw = numpy.random.default_rng(seed)
         times = [draw.uniform(0, 0.2) + numpy.cumsum(draw.uniform(0.19, 0.21, 100)) for _ in range(4)]
-        works = marked(times, 1.0, trials + 2)
+        works = marked(times, 1.0, trials + 1)
         for controller in (on_real_jobs(progress="whole"), on_real_jobs()):
             controller.start({"a": 4})
             for trial, one in enumerate(works):

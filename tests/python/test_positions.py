@@ -48,6 +48,37 @@ def test_of_even_iterations_every_period_has_the_same_advance(pace: float, perio
         assert advances[at] == pytest.approx(period / pace, rel=1e-6, abs=1e-6)
 
 
+@given(st.floats(0.01, 3), st.floats(0.0, 20), st.floats(1.01, 20))
+def test_the_first_period_after_a_beginning_within_an_iteration_has_the_same_advance(
+    pace: float, begin: float, paces: float
+) -> None:
+    # Marks at 0, pace, 2 pace, ...; a period that is at least as long as an iteration has one of them.
+    def reading(now: float) -> tuple[float, float]:
+        whole = numpy.floor(now / pace)
+        return whole, whole * pace
+
+    end = begin + paces * pace
+    (made, last), (more, later), (most, latest) = reading(begin), reading(end), reading(end + pace)
+    first = Positions.begin(array(made), array(last), array(begin))
+    second = first.then(array(more), array(later), array(end))
+    assert second.advance(first)[0] == pytest.approx(paces, rel=1e-6, abs=1e-6)
+    third = second.then(array(most), array(latest), array(end + pace))
+    assert third.advance(second)[0] == pytest.approx(third.at[0] - second.at[0])
+
+
+@given(gaps, st.floats(0, 1), st.floats(0.05, 20))
+def test_an_advance_is_at_most_an_iteration_from_the_marks_that_were_made(
+    gaps: list[float], begun: float, period: float
+) -> None:
+    times = list(numpy.cumsum(gaps))
+    begin = begun * times[-1]
+    made = [time for time in times if time <= begin]
+    later = [time for time in times if time <= begin + period]
+    first = Positions.begin(array(len(made)), array(made[-1] if made else 0.0), array(begin))
+    second = first.then(array(len(later)), array(later[-1] if later else 0.0), array(begin + period))
+    assert abs(second.advance(first)[0] - (len(later) - len(made))) <= 1
+
+
 def test_a_part_that_a_program_reports_counts() -> None:
     position = Positions.begin(array(3.25), array(0))
     assert position.at[0] == 3.25

@@ -216,7 +216,7 @@ class Steered(Watch):
         at = numpy.array([process.at for process in now])
         marked = numpy.array([process.at if process.marked is None else process.marked for process in now])
         if self._before is None or not _same(job, units, self._before, processes):
-            return Positions.begin(marks, marked)
+            return Positions.begin(marks, marked, at)
         return self._before.positions[job].then(marks, marked, at)
 
     def _work(self, before: _Reading, now: _Reading) -> Work:
@@ -229,7 +229,7 @@ class Steered(Watch):
             seconds = [now.processes[job, rank].at - before.processes[job, rank].at for rank in ranks]
             old, new = before.positions[job], now.positions[job]
             whole = dict(zip(ranks, new.marks - old.marks, strict=True))
-            part = dict(zip(ranks, (new.at - old.at) * self._period_s / numpy.array(seconds), strict=True))
+            part = dict(zip(ranks, new.advance(old) * self._period_s / numpy.array(seconds), strict=True))
             iterations = tuple(int(min(whole[rank] for rank in unit.ranks)) for unit in units)
             advance = tuple(float(min(part[rank] for rank in unit.ranks)) for unit in units)
             unknown = (nan,) * len(units)

@@ -266,11 +266,13 @@ class Positions:
     """Time per iteration between the last marks that were read; not a number until it is known."""
     at: Numbers
     """Iterations completed, with the estimated part of the current one."""
+    now: Numbers
+    """Time of the reading."""
 
     @classmethod
-    def begin(cls, marks: Numbers, since: Numbers) -> Self:
-        """Positions of processes that have made their last mark, or begun, at ``since``."""
-        return cls(numpy.floor(marks), since, numpy.full(len(marks), numpy.nan), marks)
+    def begin(cls, marks: Numbers, since: Numbers, now: Numbers | None = None) -> Self:
+        """Positions of processes that have made their last mark, or begun, at ``since``: ``now`` by default."""
+        return cls(numpy.floor(marks), since, numpy.full(len(marks), numpy.nan), marks, since if now is None else now)
 
     def then(self, marks: Numbers, marked: Numbers, now: Numbers) -> Self:
         """The positions at a later reading, ``now``.
@@ -286,7 +288,19 @@ class Positions:
         part = numpy.zeros(len(marks))
         known = pace > 0
         part[known] = numpy.clip((now - last)[known] / pace[known], 0, 1)
-        return type(self)(whole, last, pace, numpy.maximum.reduce([whole + part, marks, self.at]))
+        return type(self)(whole, last, pace, numpy.maximum.reduce([whole + part, marks, self.at]), now)
+
+    def advance(self, before: Self) -> Numbers:
+        """Iterations since an earlier reading.
+
+        Where no pace was known then, the part that was done of an iteration is estimated by the present pace: without
+        it, the first period after any beginning would seem up to an iteration better than it was.
+        """
+        begun = before.at.copy()
+        late = numpy.isnan(before.pace) & (self.pace > 0)
+        part = numpy.clip((before.now - before.marked)[late] / self.pace[late], 0, 1)
+        begun[late] = numpy.maximum(begun[late], before.marks[late] + part)
+        return self.at - begun
 
 
 class Steering:
