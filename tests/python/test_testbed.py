@@ -7,6 +7,7 @@ from typing import Any
 import numpy
 import polars as pl
 import pytest
+from scipy import stats
 
 from fairlane import Scenario
 from fairlane.cli.main import execute
@@ -278,7 +279,20 @@ def test_the_page_about_a_controller_shows_what_is_stored() -> None:
         return "{} ({} to {})".format(*ends).replace("-", "−")
 
     assert shown == [(change(row, "measured"), change(row, "predicted"), points(row)) for row in stored]
-    excluded = [row["job"] for row in stored if row["difference_low"] > 0 or row["difference_high"] < 0]
-    assert f"For {' and '.join(excluded)} the interval of the difference excludes zero." in (
-        ROOT / "docs" / "progress.md"
-    ).read_text("utf-8")
+    repetitions = pl.read_csv(ROOT / "docs" / "validation" / "steered-repetitions.csv")
+    gains = repetitions.with_columns(gain=pl.col("without_s") / pl.col("controlled_s") - 1)
+    means = gains.group_by("repetition").agg(pl.col("gain").mean())
+    for row in stored:
+        gain = (means if row["job"] == "(mean)" else gains.filter(job=row["job"]))["gain"].to_numpy()
+        half = stats.t.ppf(0.975, gain.size - 1) * stats.sem(gain)
+        expected = [row[key] for key in ("measured", "measured_low", "measured_high")]
+        assert [gain.mean(), gain.mean() - half, gain.mean() + half] == pytest.approx(expected, abs=1e-5)
+    costs = pl.read_csv(ROOT / "docs" / "validation" / "steered-costs.csv").to_numpy()
+    reads, changes = 1e3 * costs[:, 2], 1e3 * costs[costs[:, 3] > 0, 3]
+    typical = f"takes {numpy.median(reads):.1f} ms, a verified change {numpy.median(changes):.1f} ms"
+    said = f"{typical} (medians; 95th percentile {numpy.quantile(changes, 0.95):.0f} ms)"
+    page = (ROOT / "docs" / "progress.md").read_text("utf-8")
+    assert said in page
+    apart = [row["job"] for row in stored if row["difference_low"] > 0 or row["difference_high"] < 0]
+    *first, last = [name.replace("(mean)", "the mean") for name in apart]
+    assert f"For {', '.join(first)} and {last} the interval of the difference excludes zero." in page
