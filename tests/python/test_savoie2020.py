@@ -188,6 +188,7 @@ def test_stored_tables_have_the_columns_that_are_written() -> None:
         "medium.static-slack": [jobs[0], "treatment", *jobs[1:]],  # two treatments in one file
         "small.static-replicates": ["replicate", "placement", "jobs", *OF_PLACEMENTS],  # a row for each placement
         "small.candidates": tables.ask("SELECT * FROM chosen").columns,
+        "small.threshold": ["replicate", "study", "placement", "trials", "accepted"],  # of seven replicates
     }
     assert tables.ask("SELECT * FROM rerouted").columns == columns["small.adaptive-routing"]
     stored = list(STUDIES.parent.glob("*.*.csv"))

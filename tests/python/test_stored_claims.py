@@ -214,6 +214,21 @@ def test_the_stored_improvement_of_placements_agrees_with_the_clauses_and_with_t
     assert f"the mean improvement is {percents}" in (folder / "index.md").read_text()
 
 
+def test_what_candidates_cost_by_threshold_follows_from_the_stored_trials() -> None:
+    folder = PAGES / "savoie2020"
+    trials = pl.read_csv(folder / "small.threshold.csv")
+    means = trials.group_by("study", "replicate").agg(pl.col("trials", "accepted").mean())
+    by_study = {str(study): part for (study,), part in means.group_by("study")}
+    studies = [by_study[name] for name in ("small.threshold-0.4", "small.static", "small.threshold-1.0")]
+    assert [part.height for part in studies] == [7, 7, 7]
+    texts = [
+        f"{part['trials'].mean():.0f} ± {stats.t.ppf(0.975, part.height - 1) * stats.sem(part['trials'].to_numpy()):.0f}"
+        for part in studies
+    ]
+    assert f"{texts[0]}, {texts[1]} and {texts[2]} periods are trials" in (folder / "index.md").read_text()
+    assert [round(cast("float", part["accepted"].mean())) for part in studies] == [5, 5, 5]
+
+
 @pytest.mark.parametrize("name", ["wilke.halo3d", "wilke.fft", "wilke.allreduce"])
 def test_stored_times_of_replicates_agree_with_the_clauses(name: str) -> None:
     folder = PAGES / "wilke2020"
