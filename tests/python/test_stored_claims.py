@@ -190,6 +190,11 @@ def test_the_overview_counts_the_stored_verdicts() -> None:
         assert len(verdicts) == len(plan(paper).folder.claims)
 
 
+def _half_width(values: pl.Series) -> float:
+    """Of the 95% interval of a mean."""
+    return float(stats.t.ppf(0.975, len(values) - 1) * stats.sem(values.to_numpy()))
+
+
 def test_the_stored_improvement_of_placements_agrees_with_the_clauses_and_with_the_page() -> None:
     folder = PAGES / "savoie2020"
     placements = pl.read_csv(folder / "small.static-replicates.csv")
@@ -209,8 +214,8 @@ def test_the_stored_improvement_of_placements_agrees_with_the_clauses_and_with_t
         both = values.filter(clause=clause).join(replicates, on="replicate")
         assert both.height == 8, clause
         assert both["value"].to_list() == pytest.approx(both[column].to_list(), rel=1e-3), clause
-    means = replicates["mean_improvement"].to_numpy()
-    percents = f"{100 * means.mean():.1f} ± {100 * stats.t.ppf(0.975, means.size - 1) * stats.sem(means):.1f}%"
+    means = 100 * replicates["mean_improvement"]
+    percents = f"{means.mean():.1f} ± {_half_width(means):.1f}%"
     assert f"the mean improvement is {percents}" in (folder / "index.md").read_text()
 
 
@@ -221,10 +226,7 @@ def test_what_candidates_cost_by_threshold_follows_from_the_stored_trials() -> N
     by_study = {str(study): part for (study,), part in means.group_by("study")}
     studies = [by_study[name] for name in ("small.threshold-0.4", "small.static", "small.threshold-1.0")]
     assert [part.height for part in studies] == [7, 7, 7]
-    texts = [
-        f"{part['trials'].mean():.0f} ± {stats.t.ppf(0.975, part.height - 1) * stats.sem(part['trials'].to_numpy()):.0f}"
-        for part in studies
-    ]
+    texts = [f"{part['trials'].mean():.0f} ± {_half_width(part['trials']):.0f}" for part in studies]
     assert f"{texts[0]}, {texts[1]} and {texts[2]} periods are trials" in (folder / "index.md").read_text()
     assert [round(cast("float", part["accepted"].mean())) for part in studies] == [5, 5, 5]
 
