@@ -26,6 +26,15 @@ CREATE TABLE IF NOT EXISTS periods (
 """
 
 
+def parts(read_s: Sequence[float], change_s: Sequence[float]) -> list[dict[str, Any]]:
+    """What takes time, how often it was measured, median and 95th percentile, s."""
+    return [
+        {"what": what, "times": len(spent), "median_s": median(spent), "p95_s": float(numpy.quantile(spent, 0.95))}
+        for what, spent in (("reading all ranks", read_s), ("a change, verified", change_s))
+        if spent
+    ]
+
+
 @dataclass(frozen=True)
 class Cost:
     """Cost of a controller: of its last periods, and of its last changes."""
@@ -51,13 +60,8 @@ class Cost:
         return f"progress.period = {period} is short: reading and changing take {spent}; allow {least}"
 
     def rows(self) -> list[dict[str, Any]]:
-        """What takes time, how often it was measured, median and 95th percentile, s."""
-        parts = {"reading all ranks": self.read_s, "a change, verified": self.change_s}
-        return [
-            {"what": what, "times": len(spent), "median_s": median(spent), "p95_s": float(numpy.quantile(spent, 0.95))}
-            for what, spent in parts.items()
-            if spent
-        ]
+        """As of ``parts``."""
+        return parts(self.read_s, self.change_s)
 
     def written(self) -> dict[str, Any]:
         """As JSON."""

@@ -21,6 +21,7 @@ from fairlane.cluster.agent.agent import Agent
 from fairlane.cluster.agent.backends.htb import LevelClass
 from fairlane.cluster.agent.config import AgentConfig
 from fairlane.cluster.agent.control import Period, Steered
+from fairlane.cluster.agent.cost import parts
 from fairlane.cluster.agent.journal import Journal
 from fairlane.core.errors import Problem, ScenarioError
 from fairlane.core.seeds import Purpose, stream
@@ -158,11 +159,10 @@ class Steering:
     def lines(self) -> Iterator[str]:
         """Yield lines on the cost of reading and changing, and on adopted changes."""
         periods_of = self.periods.unique(["repetition", "period"])
-        changes = periods_of.filter(pl.col("change_s") > 0)["change_s"]
-        for what, values in (("reading all ranks", periods_of["read_s"]), ("a change, verified", changes)):
-            if len(values):
-                middle, late = (seconds(float(values.quantile(q) or 0.0)) for q in (0.5, 0.95))
-                yield f"{what} took {middle} (median), {late} (95th percentile), {len(values)} times"
+        changes = periods_of.filter(pl.col("change_s") > 0)["change_s"].to_list()
+        for part in parts(periods_of["read_s"].to_list(), changes):
+            middle, late = seconds(part["median_s"]), seconds(part["p95_s"])
+            yield f"{part['what']} took {middle} (median), {late} (95th percentile), {part['times']} times"
         adopted = periods_of.group_by("repetition").agg(pl.col("accepted").sum())["accepted"]
         mean, periods = fmean(adopted.to_list()), periods_of["period"].n_unique()
         yield f"configurations adopted: {mean:.1f} in a repetition of {periods} periods"
