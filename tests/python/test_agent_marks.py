@@ -274,6 +274,41 @@ def test_a_table_of_somebody_else_is_refused_and_left_alone(tmp_path: Path) -> N
 
 
 @live
+@pytest.mark.usefixtures("network")
+def test_a_host_that_does_not_answer_keeps_its_marks_until_it_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reached = f'test ! -e {tmp_path}/{{host}}.down && exec ip netns exec {PREFIX}{{host}} nft "$@"'
+    backend = backend_of(marks=["sh", "-c", reached, "nft"])
+    writer = Setting("13", 2, ("host4",))
+    backend.write([SLOW, writer])
+    saved = backend.save()
+    (tmp_path / "host4.down").touch()
+    assert backend.in_force() == {"host0/0": 1}
+    assert [*backend.absent] == ["host4"]
+    with pytest.raises(BackendError, match=r"sh .* ended with code 1"):
+        backend.write([SLOW, FAST, writer])
+    assert on("host0") == {"10.77.0.1": 46}, "nothing was written"
+    backend.write([SLOW, FAST])
+    backend.verify([SLOW, FAST])
+    assert (on("host0"), on("host4")) == ({"10.77.0.1": 46, "10.77.0.2": 10}, {"10.77.0.3": 10})
+    backend.restore(saved)
+    assert on("host0") == {"10.77.0.1": 46}
+    backend.write(())
+    backend.verify(())
+    # An agent that starts meanwhile does not need it. Afterwards its marks are found, and are taken back.
+    again = backend_of(marks=["sh", "-c", reached, "nft"])
+    assert [*again.absent] == ["host4"]
+    (tmp_path / "host4.down").unlink()
+    assert again.in_force() == {}, "it is not asked again at once"
+    monkeypatch.setattr("fairlane.cluster.agent.absent.AGAIN_S", 0.0)
+    assert again.in_force() == {"host4": -1}, "marks without classes are no levels"
+    again.write(())
+    again.verify(())
+    assert (again.absent, on("host4")) == ({}, {})
+
+
+@live
 @pytest.mark.long("cluster/agent")
 @pytest.mark.usefixtures("network")
 def test_the_agent_killed_at_every_call_is_repaired(tmp_path: Path) -> None:

@@ -190,9 +190,10 @@ def test_the_overview_counts_the_stored_verdicts() -> None:
         assert len(verdicts) == len(plan(paper).folder.claims)
 
 
-def _half_width(values: pl.Series) -> float:
-    """Of the 95% interval of a mean."""
-    return float(stats.t.ppf(0.975, len(values) - 1) * stats.sem(values.to_numpy()))
+def _mean(values: pl.Series, decimals: int) -> str:
+    """With the half width of its 95% interval."""
+    half_width = stats.t.ppf(0.975, len(values) - 1) * stats.sem(values.to_numpy())
+    return f"{values.to_numpy().mean():.{decimals}f} ± {half_width:.{decimals}f}"
 
 
 def test_the_stored_improvement_of_placements_agrees_with_the_clauses_and_with_the_page() -> None:
@@ -215,8 +216,7 @@ def test_the_stored_improvement_of_placements_agrees_with_the_clauses_and_with_t
         assert both.height == 8, clause
         assert both["value"].to_list() == pytest.approx(both[column].to_list(), rel=1e-3), clause
     means = 100 * replicates["mean_improvement"]
-    percents = f"{means.mean():.1f} ± {_half_width(means):.1f}%"
-    assert f"the mean improvement is {percents}" in (folder / "index.md").read_text()
+    assert f"the mean improvement is {_mean(means, 1)}%" in (folder / "index.md").read_text()
 
 
 def test_what_candidates_cost_by_threshold_follows_from_the_stored_trials() -> None:
@@ -226,7 +226,7 @@ def test_what_candidates_cost_by_threshold_follows_from_the_stored_trials() -> N
     by_study = {str(study): part for (study,), part in means.group_by("study")}
     studies = [by_study[name] for name in ("small.threshold-0.4", "small.static", "small.threshold-1.0")]
     assert [part.height for part in studies] == [7, 7, 7]
-    texts = [f"{part['trials'].mean():.0f} ± {_half_width(part['trials']):.0f}" for part in studies]
+    texts = [_mean(part["trials"], 0) for part in studies]
     assert f"{texts[0]}, {texts[1]} and {texts[2]} periods are trials" in (folder / "index.md").read_text()
     assert [round(cast("float", part["accepted"].mean())) for part in studies] == [5, 5, 5]
 

@@ -106,7 +106,8 @@ class Agent(Watch):
         kept = self._still_valid(jobs, before)
         if kept != before:
             gone = [setting.job for setting in before if setting not in kept]
-            return Plan("end", kept, f"{plural(len(gone), 'job')} ended: {', '.join(gone)}")
+            what = "ended or cannot be reached" if self._backend.absent else "ended"
+            return Plan("end", kept, f"{plural(len(gone), 'job')} {what}: {', '.join(gone)}")
         if self._backend.in_force() != levels_of(before):
             return Plan("repair", before, "what is in force is not what the journal has: set again")
         modelled, left_out = self._twin.model(jobs)
@@ -134,7 +135,9 @@ class Agent(Watch):
         self._doing(f"simulates {plural(len(jobs), 'job')}")
         deadline = time.monotonic() + self._config.twin.time_limit * PS
         self._twin.update(jobs, settings, deadline)
-        candidates = self._twin.candidates()
+        absent = self._backend.absent.keys()
+        silent = {job.job.id for job in jobs if not absent.isdisjoint(job.hosts)}
+        candidates = [candidate for candidate in self._twin.candidates() if candidate.job not in silent]
         predictions = self._twin.predict(candidates, deadline)
         return predictions, len(candidates) - len(predictions) if time.monotonic() > deadline else 0
 

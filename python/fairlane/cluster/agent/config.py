@@ -144,6 +144,9 @@ class ProgressTable(Table):
     """Directories of the pages on this machine, in place of those of ``fairlane agent progress``."""
     through: list[str] = Field(default=list(SSH))
     """Command that prints the progress on another host, ``{host}``; empty if all processes are on this machine."""
+    timeout: Duration = Field(default=20 * SECOND, gt=0)
+    """Time limit of that command. Jobs on a host that does not answer are not controlled, and it is asked again after
+    five minutes."""
 
 
 def _controller_of(given: Any) -> Any:

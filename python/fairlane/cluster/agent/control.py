@@ -7,7 +7,6 @@ and begins anew, because a controller compares with a period without its setting
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from math import inf, nan
 from queue import SimpleQueue
@@ -15,10 +14,11 @@ from queue import SimpleQueue
 import numpy
 from typing_extensions import override
 
+from fairlane.cluster.agent.absent import Absent
 from fairlane.cluster.agent.config import AgentConfig
 from fairlane.cluster.agent.jobs import NEUTRAL, Event, Setting, Settings, levels_of, ordered
 from fairlane.cluster.agent.journal import Journal
-from fairlane.cluster.agent.processes import Unit, units_of
+from fairlane.cluster.agent.processes import Unit, no_answer, units_of
 from fairlane.cluster.agent.progress import Progress, Snapshot, read
 from fairlane.cluster.agent.system import AgentError, BackendError
 from fairlane.cluster.agent.watch import Plan, Watch
@@ -26,8 +26,6 @@ from fairlane.core.errors import Problem, ScenarioError
 from fairlane.core.tables import PS
 from fairlane.sim.controller.base import JobWork, Positions, Steering, Work, problems_of
 from fairlane.sim.controller.base import Settings as Chosen
-
-_MOST_AT_ONCE = 32  # hosts that are read at a time
 
 
 @dataclass(frozen=True)
@@ -83,6 +81,7 @@ class Steered(Watch):
         self._steering: Steering | None = None
         self._before: _Reading | None = None
         self._observe, self._number, self._most = observe, 0, inf
+        self._nodes = Absent(AgentError)
         self._said: Mapping[str, str] = {}
         self._warned = False  # of periods that are too short
         self._unsure = True  # whether what is in force may differ from the journal
@@ -197,11 +196,21 @@ class Steered(Watch):
         if not table.through:
             snapshots = [read(socket=table.socket, directories=table.directories or None)]
         else:
-            with ThreadPoolExecutor(_MOST_AT_ONCE) as pool:
-                snapshots = list(pool.map(lambda node: _of(node, self._config), nodes))
+            snapshots = list(self._nodes.ask(lambda node: _of(node, self._config), nodes).values())
+        silent = {
+            job: no_answer(node, self._nodes.errors[node])
+            for job, of in jobs.items()
+            for node in of.nodes
+            if node in self._nodes.errors
+        }
         processes = {key: process for snapshot in snapshots for key, process in snapshot.by_rank.items()}
-        running = {key: process for key, process in processes.items() if key[0].partition(".")[0] in jobs}
+        running = {
+            key: process
+            for key, process in processes.items()
+            if (job := key[0].partition(".")[0]) in jobs and job not in silent
+        }
         units, left_out = units_of(running.values(), self._hosts, self._backend)
+        left_out |= silent
         for job, reason in left_out.items():
             if self._said.get(job) != reason:
                 self._report(f"job {job} is not controlled: {reason}")
@@ -246,7 +255,8 @@ class Steered(Watch):
 
 def _of(node: str, config: AgentConfig) -> Snapshot:
     table = config.progress
-    return read(node, socket=table.socket, directories=table.directories or None, through=table.through)
+    directories, timeout_s = table.directories or None, table.timeout * PS
+    return read(node, socket=table.socket, directories=directories, through=table.through, timeout_s=timeout_s)
 
 
 def _same(job: str, units: Sequence[Unit], before: _Reading, now: Mapping[tuple[str, int], Progress]) -> bool:

@@ -8,7 +8,7 @@ from itertools import groupby
 from fairlane.cluster.agent.backends import Backend
 from fairlane.cluster.agent.config import AgentConfig
 from fairlane.cluster.agent.progress import Progress
-from fairlane.core.errors import Problem, ScenarioError
+from fairlane.core.errors import FairlaneError, Problem, ScenarioError
 from fairlane.model.fabric.view import Fabric
 
 
@@ -48,7 +48,8 @@ def units_of(
 ) -> tuple[dict[str, tuple[Unit, ...]], dict[str, str]]:
     """The units of each job, in order of their first ranks, and why jobs are left out.
 
-    A job is left out while a rank below its highest is missing, and if it has an endpoint that another job has too.
+    A job is left out while a rank below its highest is missing, if one of its hosts does not answer the backend, and if
+    it has an endpoint that another job has too.
     """
     units_by_job: dict[str, tuple[Unit, ...]] = {}
     left_out: dict[str, str] = {}
@@ -58,6 +59,9 @@ def units_of(
         ranks = [process.rank for process in members]
         if missing := sorted(set(range(ranks[-1] + 1)) - set(ranks)):
             left_out[job] = f"no progress of rank {missing[0]} is known"
+            continue
+        if silent := [host for process in members if (host := hosts.named(process.host)) in backend.absent]:
+            left_out[job] = no_answer(silent[0], backend.absent[silent[0]])
             continue
         try:
             units_by_job[job] = tuple(_units(members, hosts, backend))
@@ -69,6 +73,11 @@ def units_of(
             left_out[job] = f"shares {shared[0]} with another job: a level set for one would apply to both"
             del units_by_job[job]
     return units_by_job, left_out
+
+
+def no_answer(machine: str, error: FairlaneError) -> str:
+    """In words, that a machine of a job did not answer."""
+    return f"{machine} does not answer: {error}"
 
 
 def _units(processes: list[Progress], hosts: Hosts, backend: Backend) -> list[Unit]:

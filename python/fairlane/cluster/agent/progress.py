@@ -81,6 +81,7 @@ def read(
     socket: Path | None = None,
     directories: Sequence[Path] | None = None,
     through: Sequence[str] = SSH,
+    timeout_s: float = HANG_S,
 ) -> Snapshot:
     """Reads the progress of the processes of all jobs on a host.
 
@@ -89,6 +90,7 @@ def read(
         socket: On this host, ask the server here, which may read the pages of all users.
         directories: On this host, read these directories; by default those of ``own_directories``.
         through: A command that prints a snapshot as JSON; ``{host}`` is replaced.
+        timeout_s: How long that command may take, s.
 
     Raises:
         AgentError: The server or the command does not answer, or not with a snapshot.
@@ -97,7 +99,7 @@ def read(
         if re.fullmatch("[A-Za-z0-9][A-Za-z0-9._-]*", host) is None:
             raise AgentError(f"{host!r}: is no name of a host")
         command = [word.replace("{host}", host) for word in through]
-        return _parsed(" ".join(command), call(command, HANG_S, AgentError))
+        return _parsed(" ".join(command), call(command, timeout_s, AgentError))
     if socket is not None:
         return _parsed(str(socket), ask(socket, b"read", longest=_MOST_BYTES))
     return scan(own_directories(os.environ) if directories is None else directories)

@@ -48,6 +48,10 @@ class BackendError(FairlaneError):
     """A backend refused a setting, or what is in force afterwards is not what was written."""
 
 
+class NoAnswerError(BackendError):
+    """A machine that a backend uses does not answer."""
+
+
 _MOST_SHOWN = 300  # characters of a program's error message
 
 

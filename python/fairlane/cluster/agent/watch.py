@@ -19,7 +19,7 @@ from fairlane.cluster.agent.config import AgentConfig
 from fairlane.cluster.agent.decision import Prediction, change_in_words
 from fairlane.cluster.agent.jobs import NEUTRAL, Event, Setting, Settings, levels_of, ordered, running
 from fairlane.cluster.agent.journal import Entry, Journal
-from fairlane.cluster.agent.processes import Hosts
+from fairlane.cluster.agent.processes import Hosts, no_answer
 from fairlane.cluster.agent.system import AgentError, BackendError
 from fairlane.core.errors import FairlaneError, Problem, ScenarioError
 from fairlane.core.tables import PS
@@ -136,6 +136,7 @@ class Watch(ABC):
         self.failed = False
         """Whether a change had to be undone since the start."""
         self._words = ""
+        self._absent: frozenset[str] = frozenset()  # hosts that have been reported
 
     def start(self) -> None:
         """Checks the backend, repairs what a killed agent has left, and learns which jobs run.
@@ -168,6 +169,7 @@ class Watch(ABC):
         self._backend.check(Surroundings(self._hosts.fabric.host_names, lanes, self._config.qos.default))
         self._journal.doing(self._backend.name, "starts", start=True)
         self._recover()
+        self._say_absent()
 
     @abstractmethod
     def run(self, *, once: bool = False) -> None:
@@ -186,7 +188,7 @@ class Watch(ABC):
             self._poll_again()
 
     def _still_valid(self, jobs: Mapping[str, SlurmJob], settings: Settings) -> Settings:
-        """The settings of jobs that still run on the same hosts."""
+        """The settings of jobs that still run on the same hosts, of which all answer the backend."""
         return ordered(
             setting
             for setting in settings
@@ -194,7 +196,9 @@ class Watch(ABC):
         )
 
     def _is_on(self, job: SlurmJob, setting: Setting) -> bool:
-        """Whether a job still has the hosts that its setting names."""
+        """Whether a job still has the hosts that its setting names, and they answer."""
+        if any(host.partition("/")[0] in self._backend.absent for host in setting.hosts):
+            return False
         with suppress(ScenarioError):  # of a node that the fabric does not have
             hosts = tuple(self._hosts.of(node) for node in job.nodes)
             return setting.hosts == hosts if setting.rank is None else setting.hosts[0].partition("/")[0] in hosts
@@ -253,6 +257,18 @@ class Watch(ABC):
             self._journal.ended(number)
         settings = self._journal.in_force(self._backend.name)
         if self._still_valid(queue, settings) != settings or self._backend.in_force() != levels_of(settings):
+            self._changed()
+        self._say_absent()
+
+    def _say_absent(self) -> None:
+        """Reports each host that has ceased to answer the backend, or does again."""
+        absent = dict(self._backend.absent)
+        for host in sorted(absent.keys() - self._absent):
+            self._report(f"{no_answer(host, absent[host])}; its jobs get no level, and what is set there stays")
+        for host in sorted(self._absent - absent.keys()):
+            self._report(f"{host} answers again")
+        if absent.keys() != self._absent:
+            self._absent = frozenset(absent)
             self._changed()
 
     def _poll_again(self) -> None:

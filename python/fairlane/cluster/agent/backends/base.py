@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from fairlane.cluster.agent.jobs import Setting, levels_of, ordered
 from fairlane.cluster.agent.system import BackendError
-from fairlane.core.errors import ScenarioError
+from fairlane.core.errors import FairlaneError, ScenarioError
 from fairlane.inputs.files import parse_json, read_text, write_text
 from fairlane.inputs.registry import Named
 
@@ -52,6 +52,11 @@ class Backend(Named, ABC):
         """The names that ``Setting.hosts`` has for a job's ranks on a host: one for each, or one for all of them."""
         del ranks
         return (host,)
+
+    @property
+    def absent(self) -> Mapping[str, FairlaneError]:
+        """Hosts that did not answer when they were last asked, with the error: no job there may have a level."""
+        return {}
 
     @abstractmethod
     def save(self) -> str:

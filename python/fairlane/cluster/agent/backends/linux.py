@@ -7,7 +7,8 @@ have addresses of their own, ``HOST/0``, ``HOST/1`` ..., have filters of their o
 With ``marks`` the senders set the DSCP, by rules of nftables on each host, and the devices only have a filter for the
 DSCP of each level: a change of levels is written on the hosts that it is about. Packets of other addresses keep the
 DSCP that their programs give them, and are served by it. Ranks that share an address share a level. Take all settings
-back before you remove ``marks`` or a host: the marks of hosts that the configuration does not have stay.
+back before you remove ``marks`` or a host: the marks of hosts that the configuration does not have stay. So do those of
+a host that does not answer, until it does.
 
 Only namespaces that the configuration names are entered, a device with a root qdisc of somebody else and a table of
 somebody else are refused, and undoing deletes the qdisc with the agent's handle, its table, and nothing else.
@@ -32,7 +33,7 @@ from fairlane.cluster.agent.backends.nft import Marks
 from fairlane.cluster.agent.backends.places import Places
 from fairlane.cluster.agent.jobs import Setting, levels_of, weights_of
 from fairlane.cluster.agent.system import BackendError, call
-from fairlane.core.errors import Problem, ScenarioError
+from fairlane.core.errors import FairlaneError, Problem, ScenarioError
 from fairlane.core.units import Duration
 from fairlane.inputs.problems import Problems
 
@@ -101,6 +102,11 @@ class Linux(Backend):
     def sets_weights(self) -> bool:
         return True
 
+    @property
+    @override
+    def absent(self) -> Mapping[str, FairlaneError]:
+        return self._senders.absent.errors
+
     @override
     def save(self) -> str:
         devices = self._devices.states(anew=self.marks is None)
@@ -143,7 +149,7 @@ class Linux(Backend):
                 raise BackendError(f"backend.addresses: has no address of host {host}, which has marks")
             senders[host] = marked
         self._read_anew()
-        self._write(devices, senders)
+        self._write(devices, senders, restoring=True)
 
     def _wanted(self, settings: Sequence[Setting]) -> Shaping:
         """The state of each device."""
@@ -194,14 +200,14 @@ class Linux(Backend):
         self._devices.states(anew=True)
         self._senders.states(anew=True)
 
-    def _write(self, devices: Mapping[str, Shaping], senders: Mapping[str, Marks]) -> None:
+    def _write(self, devices: Mapping[str, Shaping], senders: Mapping[str, Marks], *, restoring: bool = False) -> None:
         """Classes are there before packets have marks, and as long as any have."""
         every = not self._configured
         if any(state.is_there for state in devices.values()):
             self._devices.write(devices, all=every)
-            self._senders.write(senders)
+            self._senders.write(senders, restoring=restoring)
         else:
-            self._senders.write(senders)
+            self._senders.write(senders, restoring=restoring)
             self._devices.write(devices, all=every)
         self._configured = True
 

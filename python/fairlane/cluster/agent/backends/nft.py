@@ -11,7 +11,7 @@ from ipaddress import IPv4Address
 from json import JSONDecodeError
 from typing import Any
 
-from fairlane.cluster.agent.system import BackendError, call
+from fairlane.cluster.agent.system import BackendError, NoAnswerError, call
 from fairlane.inputs.files import NestingError, parse_json
 
 TABLE = "fairlane"
@@ -27,10 +27,10 @@ LIST = ("-j", "-n", "list", "ruleset", "ip")
 def read(command: Sequence[str], timeout_s: float) -> Marks:
     """The marks of a host on which ``command`` runs nft.
 
-    Raises ``BackendError`` if it fails, or if the host has another table of this name.
+    Raises ``NoAnswerError`` if it fails, and ``BackendError`` if the host has another table of this name.
     """
     shown = " ".join([*command, *LIST])
-    text = call([*command, *LIST], timeout_s, BackendError)
+    text = call([*command, *LIST], timeout_s, NoAnswerError)
     try:
         return marks_in(parse_json(text)["nftables"])
     except (JSONDecodeError, NestingError, LookupError, TypeError, AttributeError):
