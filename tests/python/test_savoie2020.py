@@ -123,7 +123,9 @@ def test_arrivals_keep_hosts_and_are_compared_with_the_default(tmp_path: Path) -
 
 def periods(rows: list[dict[str, Any]], study: str = "small.static", treatment: str = CONTROL) -> pl.DataFrame:
     common = {"study": study, "point": 0, "placement": 0, "treatment": treatment, "state": "RUNNING", "accepted": True}
-    return pl.DataFrame([{**common, "period": 0, "isolated_iterations": 1000, **row} for row in rows])
+    table = pl.DataFrame([{**common, "period": 0, "isolated_iterations": 1000, **row} for row in rows])
+    parts = {f"{run}advance": pl.col(f"{run}iterations") for run in ("", "default_", "isolated_")}
+    return table.with_columns(**parts)
 
 
 def made_up(table: pl.DataFrame, workload: str = "flood_pairs") -> Database:

@@ -85,9 +85,12 @@ def row_of(outcome: Outcome, job: str) -> dict[str, Any]:
         "accepted": outcome.accepted,
         "seconds": seconds(treated),
         "iterations": treated.done if treated else None,
+        "advance": treated.fractional if treated else None,
         "default_iterations": default.done if default else None,
+        "default_advance": default.fractional if default else None,
         "default_seconds": seconds(default),
         "isolated_iterations": isolated.done if isolated else None,
+        "isolated_advance": isolated.fractional if isolated else None,
         "isolated_seconds": seconds(isolated),
         "improvement": outcome.improvement(job),
     }

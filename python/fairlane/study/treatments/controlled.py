@@ -151,8 +151,10 @@ class Controlled(Treatment):
         return {
             **row,
             "default_iterations": default.get("iterations"),
+            "default_advance": default.get("advance"),
             "default_seconds": default.get("seconds"),
             "isolated_iterations": isolated.get("isolated_iterations"),
+            "isolated_advance": isolated.get("isolated_advance"),
             "isolated_seconds": isolated.get("isolated_seconds"),
             "improvement": treated.over(other, part=self.mode == "online") if treated else None,
         }

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 def arrivals(scenario: Scenario, arguments: Mapping[str, Any], watch: "Stopwatch") -> dict[str, Any]:
     """The tables ``periods`` and ``work`` of a study with treatments, for each of the ``controllers``.
 
-    Besides these, ``arguments`` has ``period``, ``periods`` and ``draws`` as a treatment has them, and
-    ``compute_share``, that of the jobs that arrive. Variants and controllers have the scenario's seed.
+    Besides these, ``arguments`` has ``period``, ``periods`` and ``draws`` as a treatment has them, ``progress``, a
+    parameter of the controllers that have it, and ``compute_share``, that of the jobs that arrive. Variants and
+    controllers have the scenario's seed.
     """
     options = {"seed": scenario.seed, **{key: arguments[key] for key in ("period", "periods", "draws")}}
     with watch.lap("set-up"):
@@ -26,16 +27,22 @@ def arrivals(scenario: Scenario, arguments: Mapping[str, Any], watch: "Stopwatch
         before = list(control(there, controller_of("none"), default=False, isolated=True, threads=1, **options))
         rows = []
         for name in arguments["controllers"]:
-            treated = control(there, _controller(name, scenario.seed), default=False, threads=1, **options)
+            treated = control(
+                there,
+                _controller(name, seed=scenario.seed, progress=arguments["progress"]),
+                default=False,
+                threads=1,
+                **options,
+            )
             rows += [row for pair in zip(treated, before, strict=True) for row in _rows(name, *pair)]
     work = [{"treatment": None, "name": name, "workload": kind} for name, kind in kinds.items()]
     return {"tables": {"periods": _columns(rows), "work": _columns(work)}}
 
 
-def _controller(name: str, seed: int) -> Controller:
-    """The controller with this seed, if it has one."""
-    seeded = "seed" in CONTROLLERS[name].model_fields
-    return controller_of({"name": name, "seed": seed} if seeded else name)
+def _controller(name: str, **parameters: Any) -> Controller:
+    """The controller with those of these parameters that it has."""
+    fields = CONTROLLERS[name].model_fields
+    return controller_of({"name": name, **{key: value for key, value in parameters.items() if key in fields}})
 
 
 def phases(scenario: Scenario, periods: int, share: float) -> Phases:
@@ -72,8 +79,11 @@ def _rows(treatment: str, treated: Outcome, default: Outcome) -> Iterator[dict[s
             "state": treated.state,
             "accepted": treated.accepted,
             "iterations": done.work,
+            "advance": done.fractional,
             "default_iterations": default.treated.jobs[job].work,
+            "default_advance": default.treated.jobs[job].fractional,
             "isolated_iterations": default.isolated[job].work,
+            "isolated_advance": default.isolated[job].fractional,
         }
 
 
