@@ -63,15 +63,15 @@ def test_an_advance_is_the_iterations_and_a_part_of_the_next_one(mode: Any) -> N
 
 
 def test_in_short_periods_advances_tell_rates_apart_and_iterations_do_not() -> None:
-    """Ten iterations take ten times one: the rate of a period of a few is that of a long one."""
+    """The rate of a period of a few iterations is that of a long one, whose first iterations are a bit shorter."""
     (long,) = run(scenario(jobs=[ONE]), "none", period=20 * PERIOD, periods=1)
     wrong = []
     for period in range(PERIOD // 4, PERIOD // 2, PERIOD // 50):
         (short,) = run(scenario(jobs=[ONE]), "none", period=period, periods=1)
         expected = long["iterations"] * period / (20 * PERIOD)
-        assert short["advance"] == pytest.approx(expected, rel=0.05)
+        assert short["advance"] == pytest.approx(expected, rel=0.1)
         wrong.append(1 - short["iterations"] / expected)
-    assert max(wrong) > 0.1
+    assert max(wrong) > 0.2
 
 
 def test_the_isolated_run_is_the_job_on_its_hosts_with_nobody_beside_it() -> None:
