@@ -126,10 +126,10 @@ def test_the_verdicts_on_a_page_follow_from_the_stored_numbers(paper: str) -> No
 SETTINGS = {
     "savoie2020": {
         "": "60 ms",
-        "period-15ms": "15 ms",
-        "period-5ms": "5 ms, five combinations of variants",
+        "period-5ms": "5 ms, parts of iterations",
         "eager-8k": "the same, eager limit 8 KiB",
         "tracer": "the same, rules of TraceR",
+        "period-15ms": "15 ms, whole iterations",
     },
     "wilke2020": {
         "": "settings of the studies",
@@ -140,7 +140,7 @@ SETTINGS = {
     },
 }
 """Columns of the tables of variants, by paper: of savoie2020 the length of a period, and what else differs."""
-MORE = {"savoie2020": ["period-5ms.csv"]}
+MORE = {"savoie2020": ["uncounted.csv"]}
 """Files of clauses that the verdicts of a paper do not count."""
 
 
@@ -190,10 +190,14 @@ def test_the_overview_counts_the_stored_verdicts() -> None:
         assert len(verdicts) == len(plan(paper).folder.claims)
 
 
+def _of(values: pl.Series) -> float:
+    return float(values.to_numpy().mean())
+
+
 def _mean(values: pl.Series, decimals: int) -> str:
     """With the half width of its 95% interval."""
     half_width = stats.t.ppf(0.975, len(values) - 1) * stats.sem(values.to_numpy())
-    return f"{values.to_numpy().mean():.{decimals}f} ± {half_width:.{decimals}f}"
+    return f"{_of(values):.{decimals}f} ± {half_width:.{decimals}f}"
 
 
 def test_the_stored_improvement_of_placements_agrees_with_the_clauses_and_with_the_page() -> None:
@@ -217,6 +221,30 @@ def test_the_stored_improvement_of_placements_agrees_with_the_clauses_and_with_t
         assert both["value"].to_list() == pytest.approx(both[column].to_list(), rel=1e-3), clause
     means = 100 * replicates["mean_improvement"]
     assert f"the mean improvement is {_mean(means, 1)}%" in (folder / "index.md").read_text()
+
+
+def test_the_comparison_of_periods_follows_from_the_stored_jobs() -> None:
+    """The same placements and jobs with periods of 60 ms and whole iterations, and with 5 ms and parts of them."""
+    folder, rows = PAGES / "savoie2020", []
+    for (study,), short in pl.read_csv(folder / "period-5ms-jobs.csv").group_by("study", maintain_order=True):
+        both = pl.read_csv(folder / f"{study}.csv").join(short, on=["placement", "job"], suffix="_short")
+        assert both.height == short.height
+        percent = both.with_columns(pl.col("^(w_default|improvement).*$") * 100)
+        apart = percent.with_columns(w=pl.col("w_default_short") - pl.col("w_default"))
+        means = percent.group_by("placement").agg(pl.col("^improvement.*$").mean())
+        rows.append(
+            {
+                "experiment": str(study).removeprefix("small."),
+                "W by default, %: 60 ms": f"{_of(percent['w_default']):.1f}",
+                "5 ms": f"{_of(percent['w_default_short']):.1f}",
+                "of a job, they differ by": f"{_of(apart['w'].abs()):.1f}",
+                "improvement, %: 60 ms": f"{_of(percent['improvement']):.1f}",
+                "5 ms ": f"{_of(percent['improvement_short']):.1f}",
+                "difference": _mean(means["improvement_short"] - means["improvement"], 1),
+            }
+        )
+    assert len(rows) == 10
+    assert pl.DataFrame(rows).write_csv() == (folder / "period-5ms.csv").read_text()
 
 
 def test_what_candidates_cost_by_threshold_follows_from_the_stored_trials() -> None:

@@ -424,6 +424,16 @@ def test_a_controller_is_a_treatment(folder: Path, mode: str) -> None:
     assert found.periods["default_iterations"].sum() == treated["default_iterations"].sum()
     assert treated["isolated_iterations"].min() > 0  # type: ignore[operator]
     assert all(row["improvement"] is not None for row in found.periods.iter_rows(named=True))
+    if mode == "episodes":  # short ones have few iterations, so that parts of them count
+        sums = found.periods.group_by("name").agg(pl.col("^.*advance$").sum())
+        both = sums.join(treated, on="name").with_columns(
+            w_of_parts=pl.col("advance") / pl.col("isolated_advance") - 1,
+            improvement_of_parts=pl.col("advance") / pl.col("default_advance") - 1,
+        )
+        for column in ("w", "improvement"):
+            assert both[column].to_list() == pytest.approx(both[f"{column}_of_parts"].to_list())
+        by_period = found.periods.select(pl.col("advance") / pl.col("default_advance") - 1).to_series()
+        assert found.periods["improvement"].to_list() == pytest.approx(by_period.to_list())
     assert treated["default_iterations"].to_list() == (
         found.work.filter(pl.col("treatment") == "default")["iterations"].to_list()
     )

@@ -245,10 +245,9 @@ def by_period(done: Progress, reference: Progress) -> Estimate | None:
     """
     if done.milestones is not None or not (done.span and reference.span and reference.iterations):
         return None
-    rates = [run.iterations / run.span for run in (done, reference)]
-    if [seconds for _, seconds in done.parts] != [seconds for _, seconds in reference.parts]:
-        return Estimate(rates[0] / rates[1] - 1)
-    own, others = ([iterations for iterations, _ in run.parts] for run in (done, reference))
+    (own, spent), (others, others_spent) = (tuple(zip(*run.parts, strict=True)) for run in (done, reference))
+    if spent != others_spent:
+        return Estimate(sum(own) / sum(spent) / (sum(others) / sum(others_spent)) - 1)
     return ratio_change(own, others, skip=0)
 
 

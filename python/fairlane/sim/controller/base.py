@@ -82,12 +82,13 @@ class JobWork:
     def over(self, other: "JobWork | None", *, part: bool = False) -> float | None:
         """Its work over the other's, minus 1; None if the other did nothing.
 
-        If they ran for different times, their rates are compared; in a ``part`` of a longer run that is None, as there
-        may be one iteration or none in what is left of a period when one of them ends.
+        The part of the last iteration counts, but not in a ``part`` of a longer run, where the next period has it. If
+        they ran for different times, their rates are compared; in a ``part`` that is None, as there may be one
+        iteration or none in what is left of a period when one of them ends.
         """
         if other is None or not other.done:
             return None
-        ratio = self.done / other.done
+        ratio = self.done / other.done if part else self.fractional / other.fractional
         if self.seconds and other.seconds and self.seconds != other.seconds:
             if part:
                 return None

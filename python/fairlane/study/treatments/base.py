@@ -28,13 +28,13 @@ class Progress:
     """Progress of a job in a run: iterations of its slowest rank, and the time in which they were completed, ps.
 
     ``milestones`` are when it completed them, of one simulation; None of many. Of many simulations ``parts`` has the
-    iterations of each and the time in which they were completed, s.
+    iterations of each, with the part of the last one, and the time that they took, s.
     """
 
     iterations: int
     span: int
     milestones: Milestones | None = None
-    parts: Sequence[tuple[int, float]] = ()
+    parts: Sequence[tuple[float, float]] = ()
 
     @property
     def pace(self) -> Estimate | None:

@@ -121,11 +121,11 @@ class Controlled(Treatment):
 
     @override
     def progress(self, answer: Mapping[str, Any], job: str) -> Progress:
-        return _sum(answer, job, "iterations", "seconds", "treated")
+        return _sum(answer, job, "", "treated")
 
     @override
     def isolated_progress(self, answer: Mapping[str, Any], job: str) -> Progress:
-        return _sum(answer, job, "isolated_iterations", "isolated_seconds", "isolated")
+        return _sum(answer, job, "isolated_", "isolated")
 
     @override
     def periods_of(
@@ -160,12 +160,16 @@ class Controlled(Treatment):
         }
 
 
-def _sum(answer: Mapping[str, Any], job: str, iterations: str, seconds: str, run: str) -> Progress:
-    """Progress of a job over all periods in which it was there; online with its milestones."""
+def _sum(answer: Mapping[str, Any], job: str, prefix: str, run: str) -> Progress:
+    """Progress of a job over all periods in which it was there; online with its milestones.
+
+    In periods of their own the part of the last iteration counts: short ones have few.
+    """
     reached = answer["milestones"].get(run, {}).get(job)
+    iterations, advance, seconds = (f"{prefix}{name}" for name in ("iterations", "advance", "seconds"))
     rows = [row for row in answer["periods"] if row["job"] == job and row[iterations] is not None]
-    parts = [(row[iterations], row[seconds]) for row in rows]
-    done, spent = sum(part[0] for part in parts), sum(part[1] for part in parts)
+    parts = [(row[advance], row[seconds]) for row in rows]
+    done, spent = sum(row[iterations] for row in rows), sum(row[seconds] for row in rows)
     return Progress(done, round(1e12 * spent), reached and Milestones.read(reached), parts)
 
 
@@ -177,4 +181,6 @@ def _nothing(default: Mapping[str, Any]) -> dict[str, Any]:
 def _part(row: Mapping[str, Any]) -> JobWork | None:
     """Work of a job in a period; None if it was not there."""
     done = row.get("iterations")
-    return None if done is None else JobWork((done,), compute=(), waiting=(), seconds=row["seconds"])
+    if done is None:
+        return None
+    return JobWork((done,), compute=(), waiting=(), seconds=row["seconds"], advance=(row["advance"],))
