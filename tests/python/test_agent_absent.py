@@ -231,6 +231,8 @@ def test_a_job_on_a_host_that_does_not_answer_the_backend_loses_its_level_and_ge
         assert any("1 job ended or cannot be reached: 12" in line for line in said)
         words = "host8 does not answer: ssh host8 nft: no answer within 5 s; its jobs get no level"
         assert [line.startswith(words) for line in said].count(True) == 1
+        with pytest.raises(BackendError, match="host8: no answer; what is set there stays: undo again"):
+            Agent(agents.config(tmp_path, text), journal, SimpleQueue()).withdraw()
         absent.clear()
         agent._poll()
         assert said[-1] == "host8 answers again"

@@ -14,6 +14,8 @@ from fairlane.cli.main import execute
 from fairlane.sim.controller import CONTROLLERS, Controller, Settings, Work, control, controller_of, row_of
 from fairlane.sim.controller.episodes import Episodes
 from fairlane.sim.controller.fitting import Continuous, fit
+from fairlane.views.control import view
+from fairlane.views.tables import Table
 from pictures import assert_drawn
 from samples import TREE
 
@@ -72,6 +74,21 @@ def test_in_short_periods_advances_tell_rates_apart_and_iterations_do_not() -> N
         assert short["advance"] == pytest.approx(expected, rel=0.1)
         wrong.append(1 - short["iterations"] / expected)
     assert max(wrong) > 0.2
+
+
+def test_a_period_has_no_work_of_earlier_ones() -> None:
+    """Iterations take 85 us at least: the first one is complete in the second period of 50 us, which had half of it."""
+    rows = run(scenario(jobs=[ONE]), "none", mode="online", period=PERIOD // 20, periods=6)
+    assert max(row["advance"] for row in rows) < 0.8
+
+
+def test_both_tables_of_episodes_count_parts_of_iterations() -> None:
+    outcomes = list(control(scenario(), RAISED, period=PERIOD // 3, periods=4))
+    (rows,) = (part.rows for part in view(outcomes, "").parts if isinstance(part, Table) and part.title == "Iterations")
+    for row in filter(None, rows):
+        works = [(of.treated.jobs[row["job"]], of.default.jobs[row["job"]]) for of in outcomes if of.default]
+        treated, default = (sum(one.fractional for one in of) for of in zip(*works, strict=True))
+        assert row["gain"] == pytest.approx(treated / default - 1)
 
 
 def test_the_isolated_run_is_the_job_on_its_hosts_with_nobody_beside_it() -> None:

@@ -117,7 +117,7 @@ def _by_period(outcomes: Sequence[Outcome], job: str) -> Estimate | None:
     there = [(mine, other) for mine, other in pairs if mine or other]
     if not all(mine and other and mine.seconds == other.seconds for mine, other in there):
         return None
-    done = [(mine.done, other.done) for mine, other in there if mine and other]
+    done = [(mine.fractional, other.fractional) for mine, other in there if mine and other]
     return ratio_change([mine for mine, _ in done], [other for _, other in done], skip=0)
 
 
@@ -125,4 +125,5 @@ def _total(works: Iterable[Work], job: str) -> JobWork:
     """Add the work of a job in all of these periods, and the time for which it was there."""
     parts = [work.jobs[job] for work in works if job in work.jobs]
     done, seconds = sum(part.done for part in parts), sum(part.seconds or 0.0 for part in parts)
-    return JobWork((done,), compute=(), waiting=(), seconds=seconds)
+    advance = sum(part.fractional for part in parts)
+    return JobWork((done,), compute=(), waiting=(), seconds=seconds, advance=(advance,))

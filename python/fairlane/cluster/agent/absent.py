@@ -52,7 +52,7 @@ class Absent:
                 self._forget(name)
                 results[name] = outcome
         if names and not results and not others:
-            error = self._errors[names[0]]
+            error = self._errors[(due or names)[0]]
             for name in names:
                 self._forget(name)
             raise error

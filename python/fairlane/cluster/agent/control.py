@@ -145,7 +145,8 @@ class Steered(Watch):
                 change_s = self._begin_period(now)
             self._before = now
         finally:
-            self._cost(read_s, change_s)
+            if now.units:  # without jobs there is hardly anything to read
+                self._cost(read_s, change_s)
             if work is not None:
                 self._observe(Period(number, state, accepted, settings, work, read_s, change_s))
 

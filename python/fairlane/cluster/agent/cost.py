@@ -71,11 +71,11 @@ class Cost:
 def keep(data: sqlite3.Connection, backend: str, period_s: float, read_s: float, change_s: float) -> None:
     """Keeps what a period has cost, 0 without a change, and forgets what is too long ago."""
     statement = "INSERT INTO periods (backend, period_s, read_s, change_s) VALUES (?, ?, ?, ?)"
-    last = data.execute(statement, (backend, period_s, read_s, change_s)).lastrowid
-    assert last is not None, "of a row that was inserted"
-    changes = "SELECT id FROM periods WHERE change_s > 0 ORDER BY id DESC LIMIT 1 OFFSET ?"
-    statement = f"DELETE FROM periods WHERE id <= ? AND (change_s = 0 OR id <= ({changes}))"
-    data.execute(statement, (last - KEPT, KEPT))
+    data.execute(statement, (backend, period_s, read_s, change_s))
+    periods = "SELECT id FROM periods WHERE backend = ? ORDER BY id DESC LIMIT 1 OFFSET ?"
+    changes = "SELECT id FROM periods WHERE backend = ? AND change_s > 0 ORDER BY id DESC LIMIT 1 OFFSET ?"
+    statement = f"DELETE FROM periods WHERE backend = ? AND id <= ({periods}) AND (change_s = 0 OR id <= ({changes}))"
+    data.execute(statement, (backend, backend, KEPT, backend, KEPT))
 
 
 def cost_of(data: sqlite3.Connection, backend: str) -> Cost | None:

@@ -152,11 +152,19 @@ class Watch(ABC):
         self._begin()
         jobs, before = self._journal.jobs(), self._journal.in_force(self._backend.name)
         if not before and not self._backend.in_force():
+            self._refuse_absent()
             self._report("no setting is in force")
             return
         plan = Plan("end", (), "withdrawn by the operator")
         if not self._carry_out(plan, list(jobs), before):
             raise BackendError("the settings could not be taken back; they are as they were")
+        self._refuse_absent()
+
+    def _refuse_absent(self) -> None:
+        """Raises ``BackendError`` if something may be set on a host that does not answer."""
+        if absent := sorted(self._backend.absent):
+            message = f"{', '.join(absent)}: no answer; what is set there stays: undo again when it answers"
+            raise BackendError(message)
 
     def stop(self) -> None:
         """Has ``run`` return after what it is at; for handlers of signals."""

@@ -86,9 +86,12 @@ class JobWork:
         they ran for different times, their rates are compared; in a ``part`` that is None, as there may be one
         iteration or none in what is left of a period when one of them ends.
         """
-        if other is None or not other.done:
+        if other is None:
             return None
-        ratio = self.done / other.done if part else self.fractional / other.fractional
+        own, others = (self.done, other.done) if part else (self.fractional, other.fractional)
+        if not (others and other.done):
+            return None
+        ratio = own / others
         if self.seconds and other.seconds and self.seconds != other.seconds:
             if part:
                 return None

@@ -206,7 +206,7 @@ class Counts:
     def since(self, before: "Counts | None") -> Work:
         """The work between ``before`` (None: the start) and now, of the jobs that were present."""
         begin = before._now if before else 0
-        origin = before._positions.at if before else 0.0
+        advance = self._positions.advance(before._positions) if before else self._positions.at
         column = {
             name: self._ranks[name] - (before._ranks[name] if before else 0)
             for name in ("iterations", "compute", "communication")
@@ -224,7 +224,7 @@ class Counts:
                 waiting=tuple((column["communication"][at] * 1e-12).tolist()),
                 progress=int(self._ranks["iterations"][at].min()) - least,
                 seconds=there * 1e-12,
-                advance=tuple((self._positions.at - origin)[at].tolist()),
+                advance=tuple(advance[at].tolist()),
             )
         return Work((self._now - begin) * 1e-12, jobs)
 
