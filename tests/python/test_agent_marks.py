@@ -224,6 +224,10 @@ def test_what_others_change_is_found_and_set_again() -> None:
     assert backend.in_force() == {"host0/0": 1}
     backend.write(settings)
     backend.verify(settings)
+    run(f"{PREFIX}host4", "nft", "flush", "table", "ip", "fairlane")
+    assert backend.in_force() == {"host0/0": 1}
+    backend.write(settings)
+    backend.verify(settings)
     run(
         f"{PREFIX}host4",
         "nft",
@@ -262,7 +266,7 @@ def test_a_table_of_somebody_else_is_refused_and_left_alone(tmp_path: Path) -> N
     run(f"{PREFIX}host4", "nft", "add", "table", "ip", "fairlane")
     with pytest.raises(BackendError, match=r"host4 nft .*table ip fairlane is not the agent's: it has no chain marks"):
         backend_of()
-    # Made after the check: the transaction refuses it as well, and what was written elsewhere is taken back.
+    # Made after the check: writing refuses it as well, and what was written elsewhere is taken back.
     with Journal(tmp_path / "agent.db") as journal:
         number = journal.decided("linux", "change", ["12"], (SLOW, Setting("13", 2, ("host4",))), (), "a test")
         with pytest.raises(BackendError, match="cannot be undone yet"):
@@ -337,7 +341,8 @@ def test_the_marks_of_a_ruleset_are_those_of_the_agents_table() -> None:
     other = rule("10.0.0.1", 4, {"accept": None}, table="firewall")
     ruleset = listed(rule("10.0.0.1", 9), other, rule("10.0.0.2", 0))
     assert nft.marks_in(ruleset) == {"10.0.0.1": 9, "10.0.0.2": 0}
-    assert nft.marks_in([{"metainfo": {}}, {"table": {"name": "firewall"}}, other]) == {}
+    assert nft.marks_in([{"metainfo": {}}, {"table": {"name": "firewall"}}, other]) is None
+    assert nft.marks_in(listed()) == {}
 
 
 @pytest.mark.parametrize(
@@ -357,12 +362,12 @@ def test_a_table_with_anything_else_is_not_the_agents(entries: list[dict[str, An
 
 def test_a_transaction_makes_replaces_and_deletes_the_table() -> None:
     marks = {"10.0.0.1": 9, "10.0.0.2": 0}
-    made = nft.transaction({}, marks).splitlines()
+    made = nft.transaction(marks, is_there=False).splitlines()
     assert made[0] == "create table ip fairlane", "one that is there already is an error"
     assert made[2:] == [f"add rule ip fairlane marks ip saddr {at} ip dscp set {dscp}" for at, dscp in marks.items()]
     deleted = ["table ip fairlane {}", "delete table ip fairlane"]
-    assert nft.transaction(marks, {}).splitlines() == deleted
-    assert nft.transaction({"10.0.0.1": 8}, marks).splitlines() == [*deleted, *made]
+    assert nft.transaction({}, is_there=True).splitlines() == deleted
+    assert nft.transaction(marks, is_there=True).splitlines() == [*deleted, *made]
 
 
 WRONG: Sequence[tuple[dict[str, Any], str]] = [

@@ -29,6 +29,18 @@ def read(command: Sequence[str], timeout_s: float) -> Marks:
 
     Raises ``NoAnswerError`` if it fails, and ``BackendError`` if the host has another table of this name.
     """
+    return _read(command, timeout_s) or {}
+
+
+def write(command: Sequence[str], timeout_s: float, before: Marks, marks: Marks) -> None:
+    """Turns the marks of a host into others. Raises ``BackendError``; nothing has changed then."""
+    # Somebody may have flushed the agent's table, which then has no marks but is there.
+    is_there = bool(before) or _read(command, timeout_s) is not None
+    call([*command, "-f", "-"], timeout_s, BackendError, transaction(marks, is_there=is_there))
+
+
+def _read(command: Sequence[str], timeout_s: float) -> Marks | None:
+    """The marks of a host; None if it has no table for them."""
     shown = " ".join([*command, *LIST])
     text = call([*command, *LIST], timeout_s, NoAnswerError)
     try:
@@ -39,13 +51,11 @@ def read(command: Sequence[str], timeout_s: float) -> Marks:
         raise BackendError(f"{shown}: {error}") from None
 
 
-def write(command: Sequence[str], timeout_s: float, before: Marks, marks: Marks) -> None:
-    """Turns the marks of a host into others. Raises ``BackendError``; nothing has changed then."""
-    call([*command, "-f", "-"], timeout_s, BackendError, transaction(before, marks))
+def marks_in(objects: Sequence[Mapping[str, Any]]) -> Marks | None:
+    """Marks of a ruleset as ``nft --json`` lists it; None if it has no table for them.
 
-
-def marks_in(objects: Sequence[Mapping[str, Any]]) -> Marks:
-    """Marks of a ruleset as ``nft --json`` lists it. Raises ``ValueError`` for a table that has something else."""
+    Raises ``ValueError`` for a table that has something else.
+    """
     marks: Marks = {}
     others = []
     has_table = has_chain = False
@@ -63,12 +73,12 @@ def marks_in(objects: Sequence[Mapping[str, Any]]) -> Marks:
     if has_table and (others or not has_chain):
         message = f"table ip {TABLE} is not the agent's: it has {', '.join(others) or 'no chain marks'}"
         raise ValueError(f"{message}; give it another name")
-    return marks
+    return marks if has_table else None
 
 
-def transaction(before: Marks, marks: Marks) -> str:
-    """Lines of nft that turn marks into others as a whole; a table that somebody has made meanwhile is an error."""
-    lines = [f"table ip {TABLE} {{}}", f"delete table ip {TABLE}"] if before else []
+def transaction(marks: Marks, *, is_there: bool) -> str:
+    """Lines of nft that replace the table as a whole, if it is there; one that somebody makes meanwhile is an error."""
+    lines = [f"table ip {TABLE} {{}}", f"delete table ip {TABLE}"] if is_there else []
     if marks:
         lines += [
             f"create table ip {TABLE}",
