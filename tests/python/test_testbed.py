@@ -296,3 +296,18 @@ def test_the_page_about_a_controller_shows_what_is_stored() -> None:
     apart = [row["job"] for row in stored if row["difference_low"] > 0 or row["difference_high"] < 0]
     *first, last = [name.replace("(mean)", "the mean") for name in apart]
     assert f"For {', '.join(first)} and {last} the interval of the difference excludes zero." in page
+    by_cost = pl.read_csv(ROOT / "docs" / "validation" / "steered-by-cost.csv")
+    gains = by_cost.group_by("cost_s", "replicate").agg(pl.col("improvement").mean()).sort("cost_s", "replicate")
+    said = []
+    for (cost,), group in gains.group_by("cost_s", maintain_order=True):
+        gain = group["improvement"].to_numpy()
+        half = stats.t.ppf(0.975, gain.size - 1) * stats.sem(gain)
+        change = with_half_width(
+            gain.mean(), gain.mean() - half, gain.mean() + half, lambda at: percent(at, signed=True)
+        )
+        said.append((f"{1e3 * cost:.0f}", change))
+    (costs_said, last_cost), (gains_said, last_gain) = (
+        (", ".join(every[:-1]), every[-1]) for every in zip(*said, strict=True)
+    )
+    assert f"a cost of {costs_said} and {last_cost} ms in 300 ms" in page
+    assert f"mean gain is {gains_said} and {last_gain} (40 replicates)" in page
