@@ -22,6 +22,7 @@ from fairlane.papers.storing import known, table_of
 from fairlane.papers.verdicts import ClaimVerdict, Verdict
 from fairlane.results.reproduction import claims_of, numbers_of, spread_of
 from fairlane.study.sql import Database
+from pages import table
 
 if TYPE_CHECKING:
     from fairlane.study.tasks.executor import Executor
@@ -30,6 +31,7 @@ ENDINGS = (Verdict.HOLDS, Verdict.CONDITIONAL, Verdict.CONTRADICTED, Verdict.SCA
 COLUMNS = [*((ending, False) for ending in ENDINGS), (Verdict.HOLDS, True)]
 """Those of the overview: the last word on a claim, and whether it is near certain."""
 PAGES = Path(__file__).parents[2] / "docs" / "reproduction"
+STRATEGIES = ("none", "split_priority", "bandwidth_weight", "isolate")
 
 
 def _jobs() -> dict[str, pl.DataFrame]:
@@ -282,6 +284,22 @@ def test_stored_times_of_replicates_agree_with_the_clauses(name: str) -> None:
         found = sorted((one.clause + 1, one.value, one.holds) for one in judged(claim, database, ()).findings)
         assert [(clause, holds) for clause, _, holds in values] == [(clause, holds) for clause, _, holds in found]
         assert [value for _, value, _ in values] == pytest.approx([value for _, value, _ in found], rel=5e-3, abs=1e-5)
+
+
+def test_the_page_has_the_medians_of_halo3d_with_the_rules_of_snappr() -> None:
+    shown = table("docs/reproduction/wilke2020/index.md", "no background", "none", "Split-Priority")
+    times = pl.read_csv(PAGES / "wilke2020" / "times-by-replicate.csv", schema_overrides={"size": pl.String})
+    own = times.filter(variant="snappr", study="halo3d").sort("replicate").with_columns(pl.col("median_s") * 1e3)
+    runs = [("nobody", "none"), *(("halo3d", strategy) for strategy in STRATEGIES)]
+    for row, fabric in zip(shown, ("dragonfly-par", "dragonfly-min-par", "fat-tree", "fat-tree-taper"), strict=True):
+        medians = [own.filter(fabric=fabric, background=one[0], strategy=one[1])["median_s"] for one in runs]
+        assert [*row.values()][1:] == [", ".join(f"{median:.2f}" for median in both) for both in medians]
+    of_none = own.join(own.filter(strategy="none", background="halo3d"), on=["replicate", "fabric"], suffix="_none")
+    ratios = of_none.filter(pl.col("strategy") != "none").select(pl.col("median_s") / pl.col("median_s_none"))
+    assert [f"{100 * edge - 100:.0f}" for edge in (ratios.min().item(), ratios.max().item())] == ["11", "26"]
+    of_nobody = own.join(own.filter(background="nobody"), on=["replicate", "fabric"], suffix="_nobody")
+    slowed = of_nobody.filter(pl.col("strategy") == "none", pl.col("background").is_in(["fft", "halo3d"]))
+    assert slowed.select((pl.col("median_s") / pl.col("median_s_nobody")).max()).item() < 1.03
 
 
 def test_stored_shares_of_ports_agree_with_the_clauses() -> None:
