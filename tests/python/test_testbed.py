@@ -12,7 +12,7 @@ from scipy import stats
 from fairlane import Scenario
 from fairlane.cli.main import execute
 from fairlane.core.errors import ScenarioError
-from fairlane.core.wording import percent, with_half_width
+from fairlane.core.wording import listed, percent, with_half_width
 from fairlane.lab.testbed import file as files
 from fairlane.lab.testbed import machine
 from fairlane.lab.testbed.experiment import fitted
@@ -293,21 +293,21 @@ def test_the_page_about_a_controller_shows_what_is_stored() -> None:
     said = f"{typical} (medians; 95th percentile {numpy.quantile(changes, 0.95):.0f} ms)"
     page = (ROOT / "docs" / "progress.md").read_text("utf-8")
     assert said in page
+    by_hosts = (
+        pl.read_csv(ROOT / "docs" / "validation" / "opensm-costs.csv").group_by("hosts").agg(pl.median("change_s"))
+    )
+    hosts, medians = by_hosts.sort("hosts").get_columns()
+    said = f"{listed([f'{1e3 * it:.0f}' for it in medians])} ms with {listed([*map(str, hosts)])} hosts (medians)"
+    assert f"a change of weights takes {said}" in page
     apart = [row["job"] for row in stored if row["difference_low"] > 0 or row["difference_high"] < 0]
     *first, last = [name.replace("(mean)", "the mean") for name in apart]
     assert f"For {', '.join(first)} and {last} the interval of the difference excludes zero." in page
     by_cost = pl.read_csv(ROOT / "docs" / "validation" / "steered-by-cost.csv")
     gains = by_cost.group_by("cost_s", "replicate").agg(pl.col("improvement").mean()).sort("cost_s", "replicate")
-    said = []
-    for (cost,), group in gains.group_by("cost_s", maintain_order=True):
+    costs_said, gains_said = [], []
+    for group in gains.partition_by("cost_s"):
         gain = group["improvement"].to_numpy()
-        half = stats.t.ppf(0.975, gain.size - 1) * stats.sem(gain)
-        change = with_half_width(
-            gain.mean(), gain.mean() - half, gain.mean() + half, lambda at: percent(at, signed=True)
-        )
-        said.append((f"{1e3 * cost:.0f}", change))
-    (costs_said, last_cost), (gains_said, last_gain) = (
-        (", ".join(every[:-1]), every[-1]) for every in zip(*said, strict=True)
-    )
-    assert f"a cost of {costs_said} and {last_cost} ms in 300 ms" in page
-    assert f"mean gain is {gains_said} and {last_gain} (40 replicates)" in page
+        low, high = stats.t.interval(0.95, gain.size - 1, gain.mean(), stats.sem(gain))
+        gains_said.append(with_half_width(gain.mean(), low, high, lambda value: percent(value, signed=True)))
+        costs_said.append(f"{1e3 * group['cost_s'][0]:.0f}")
+    assert f"{listed(costs_said)} ms in 300 ms the simulated mean gain is {listed(gains_said)} (40 replicates)" in page
