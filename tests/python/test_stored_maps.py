@@ -5,10 +5,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from fairlane.papers.robustness_output import CLAUSES, POINTS, combine
+from fairlane.papers.robustness_output import CLAUSES, INDICES, POINTS, combine
 from fairlane.papers.shares import by_point
 from fairlane.results.reproduction import CALIBRATED, DEPENDS, RARE, ROBUST
 from fairlane.results.schemas import MAP, types
+from pages import table
 
 SCHEMA = types(MAP["robustness"])
 PAGE = Path(__file__).parents[2] / "docs" / "reproduction" / "robustness.md"
@@ -54,3 +55,26 @@ def test_the_page_has_what_the_sets_of_runs_decide() -> None:
         )
         assert f"| {counted} | " in page
         assert f" of 8 | {share:.2f} | " in page
+
+
+def test_the_page_has_what_the_order_of_injection_decides() -> None:
+    """Medians over the points of each order on the map of Wilke and Kenny, and the index with its interval."""
+    orders = ("messages", "adapter_fifo", "queue_pairs")
+    shown = table("docs/reproduction/robustness.md", *(f"`{order}`" for order in orders))
+    numbers = pl.read_csv(STORED / "wilke2020" / POINTS, infer_schema_length=None).filter(pl.col("point") > 0)
+    indices = pl.read_csv(STORED / "wilke2020" / INDICES).filter(parameter="injection")
+    for row, (claim, clause) in zip(
+        shown, (("wilke.halo3d", 4), ("wilke.halo3d", 5), ("wilke.allreduce", 1)), strict=True
+    ):
+        found = numbers.filter(claim=claim, clause=clause).group_by("injection")
+        spread = {
+            order: (middle, most)
+            for order, middle, most in found.agg(pl.col("value").median(), most=pl.col("value").max()).rows()
+        }
+        index = indices.filter(claim=claim, clause=clause).row(0, named=True)
+        if clause == 1:
+            expected = [f"{spread[order][0]:.1f}, {spread[order][1]:.2g}" for order in orders]
+        else:
+            expected = [f"{spread[order][0]:.2f}" for order in orders]
+            assert f"({index['index']:.2f}, {index['index_low']:.2f} to {index['index_high']:.2f})" in row[""]
+        assert [row[f"`{order}`"] for order in orders] == expected
