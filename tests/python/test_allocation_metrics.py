@@ -1,6 +1,9 @@
 """Metrics of allocations in closed form, the mappings of ranks to hosts, and the command that shows them."""
 
 import json
+import os
+import subprocess
+import sys
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -14,7 +17,7 @@ from fairlane import Scenario
 from fairlane.cli.main import execute
 from fairlane.core.errors import ScenarioError
 from fairlane.model.fabric.view import Fabric
-from fairlane.model.placement import measure
+from fairlane.model.placement import mapping, measure
 from fairlane.model.placement.mapping import HopBytes, Slots, hop_bytes
 from fairlane.model.placement.metrics import pieces
 
@@ -135,6 +138,50 @@ def test_hop_bytes_unfolds_a_ring_on_hosts_in_random_order() -> None:
     # The least that a ring can cost is one link a message, and a torus of even sides has such a ring.
     assert hop_bytes(traffic, apart, places) <= 1.25 * ranks * 100
     assert hop_bytes(traffic, apart, np.arange(ranks)) > 1.8 * ranks * 100
+
+
+PLACES = """
+import numpy
+from fairlane.model.placement.mapping import HopBytes, Slots
+
+at = numpy.array(numpy.unravel_index(numpy.arange(64), (4, 4, 4))).T
+apart = numpy.abs(at[:, None] - at[None])
+distances = numpy.minimum(apart, 4 - apart).sum(axis=-1).astype(float)
+order = numpy.random.default_rng(3).permutation(64)
+traffic = numpy.where(distances == 1, 1000.0, 0.0)[numpy.ix_(order, order)]
+print(HopBytes().places(Slots(list(range(64)), lambda: distances, lambda: traffic)))
+"""
+
+
+@pytest.mark.parametrize("kernel", ["Prescott", "Sandybridge"])
+def test_hop_bytes_are_the_same_on_every_processor(kernel: str) -> None:
+    """A torus on a torus has many equal solutions; kernels of the BLAS for older processors add in other orders."""
+    settings = {"OPENBLAS_CORETYPE": kernel, "OPENBLAS_NUM_THREADS": "2"}
+    here, there = (
+        subprocess.run(
+            [sys.executable, "-c", PLACES], env={**os.environ, **more}, capture_output=True, check=True
+        ).stdout
+        for more in ({"OPENBLAS_NUM_THREADS": "1"}, settings)
+    )
+    assert here == there
+
+
+@given(seed=st.integers(0, 2**32), ranks=st.integers(2, 40))
+@settings(max_examples=25)
+def test_hop_bytes_compute_with_whole_numbers_without_rounding(seed: int, ranks: int) -> None:
+    """Flows over many orders of magnitude: the gradient is that of integers of any size, as are the inner products."""
+    rng = np.random.default_rng(seed)
+    traffic = np.floor(10 ** rng.uniform(0, 12, (ranks, ranks)))
+    flow = mapping._whole(traffic + traffic.T, mapping._FLOW)
+    links = mapping._whole(np.triu(rng.uniform(0, 20, (ranks, ranks))), mapping._LINKS)
+    at = np.floor(rng.dirichlet(np.ones(ranks), ranks) * mapping._ONE)
+    gradient = flow @ at @ links
+    exact = flow.astype(int).astype(object) @ at.astype(int) @ links.astype(int)
+    assert (gradient == exact).all()
+    most = mapping._FLOW * mapping._ONE * mapping._LINKS
+    assert gradient.max() <= most
+    worst = np.full((mapping.MOST_RANKS, mapping.MOST_RANKS), 2.0 * most)
+    assert mapping._inner(worst, np.full_like(worst, 2 * mapping._ONE / mapping.MOST_RANKS)) <= 2**53
 
 
 def scenario(**placement: Any) -> Scenario:

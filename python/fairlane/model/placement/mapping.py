@@ -6,7 +6,7 @@ A mapping is a class; a line in ``MAPPINGS`` gives it a name.
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import fsum, prod
 from typing import Annotated, Any, cast
 
 import numpy
@@ -92,11 +92,14 @@ class Blocked(Mapping):
 
 
 class HopBytes(Mapping):
-    """Minimises hop-bytes by scipy's quadratic assignment; never worse than the linear mapping.
+    """Minimises hop-bytes by quadratic assignment; never worse than the linear mapping.
 
     Hop-bytes are the sum over all messages of bytes times links between switches. To minimise them is the quadratic
-    assignment problem: FAQ (Vogelstein et al. 2015), polished by pairwise exchange (2-opt). A graph partitioner would
-    minimise another quantity, the bytes that are cut, and would have to be called for every level of the fabric.
+    assignment problem: FAQ (Vogelstein et al. 2015), polished by scipy's pairwise exchange (2-opt). A graph partitioner
+    would minimise another quantity, the bytes that are cut, and would have to be called for every level of the fabric.
+
+    All arithmetic is of whole numbers below 2^53, which no order of sums rounds: equal costs are frequent, and scipy's
+    FAQ breaks such ties by rounding errors, which depend on the processor and on threads.
     """
 
     @override
@@ -105,15 +108,14 @@ class HopBytes(Mapping):
         ranks = len(traffic)
         if ranks < 2 or not traffic.any():
             return range(ranks)
-        flow = (traffic + traffic.T) / traffic.sum()
+        flow, links = _whole(traffic + traffic.T, _FLOW), _whole(distances + distances.T, _LINKS)
         linear = numpy.arange(ranks)
-        middle = numpy.full((ranks, ranks), 1 / ranks)  # of all permutations
-        starts = (middle, (middle + numpy.eye(ranks)) / 2)
-        candidates = [linear, *(_assigned(flow, distances, "faq", P0=start, tol=1e-4) for start in starts)]
+        middle = numpy.full((ranks, ranks), _ONE // ranks, numpy.float64)  # of all permutations
+        starts = (middle, numpy.floor((middle + _ONE * numpy.eye(ranks)) / 2))
+        candidates = [linear, *(_faq(flow, links, start) for start in starts)]
         best = min(candidates, key=lambda places: hop_bytes(traffic, distances, places))
         if ranks <= MOST_EXCHANGED:
-            exchanged = _assigned(flow, distances, "2opt", partial_guess=numpy.column_stack([linear, best]))
-            best = min([best, exchanged], key=lambda places: hop_bytes(traffic, distances, places))
+            best = min([best, _exchanged(flow, links, best)], key=lambda places: hop_bytes(traffic, distances, places))
         places: list[int] = best.tolist()
         return places
 
@@ -125,16 +127,54 @@ class HopBytes(Mapping):
 
 def hop_bytes(traffic: Floats, distances: NDArray[Any], places: NDArray[numpy.int64]) -> float:
     """Bytes times links of all messages with the ranks at these places."""
-    return float((traffic * distances[numpy.ix_(places, places)]).sum())
+    return fsum((traffic * distances[numpy.ix_(places, places)]).ravel())
 
 
-def _assigned(flow: Floats, distances: Floats, method: str, **options: Any) -> NDArray[numpy.int64]:
-    """Places by scipy's quadratic assignment."""
+# What a rank exchanges is at most _FLOW, a distance _LINKS, a row of a doubly stochastic matrix _ONE: with these no sum
+# of products exceeds 2^53.
+_FLOW, _LINKS, _ONE = 2**19, 2**8, 2**16
+_STEPS = 2**10  # in which the step of FAQ is chosen
+_MOST_STEPS = 30
+
+
+def _whole(matrix: Floats, most: int) -> Floats:
+    """Multiples of a matrix in whole numbers: of flows with rows up to ``most``, of distances with values up to it."""
+    largest = max(map(fsum, matrix)) if most == _FLOW else matrix.max()
+    return numpy.floor(matrix * (most / largest)) if largest else numpy.zeros_like(matrix)
+
+
+def _faq(flow: Floats, links: Floats, start: Floats) -> NDArray[numpy.int64]:
+    """Places with few hop-bytes, by Frank and Wolfe's method over doubly stochastic matrices from a first one on."""
+    from scipy.optimize import linear_sum_assignment
+
+    ranks, at = numpy.arange(len(flow)), start
+    for _ in range(_MOST_STEPS):
+        gradient = flow @ at @ links
+        towards = numpy.zeros_like(at)
+        towards[ranks, linear_sum_assignment(gradient)[1]] = _ONE
+        slope = _inner(gradient, towards - at)
+        curve = _inner(flow @ (towards - at) @ links, towards - at)
+        step = round(_STEPS * min(1.0, -slope / curve)) if curve > 0 else _STEPS
+        if slope >= 0 or step == 0:
+            break
+        at = numpy.floor((at * (_STEPS - step) + towards * step) / _STEPS)
+    places: NDArray[numpy.int64] = linear_sum_assignment(at, maximize=True)[1]
+    return places
+
+
+def _inner(first: Floats, second: Floats) -> float:
+    """The inner product of two matrices; the first has been rounded so far that no sum is."""
+    return float((numpy.floor(first / _FLOW) * second).sum())
+
+
+def _exchanged(flow: Floats, links: Floats, places: NDArray[numpy.int64]) -> NDArray[numpy.int64]:
+    """Places from which no exchange of two ranks leads to fewer hop-bytes."""
     from scipy.optimize import quadratic_assignment
 
     solve: Any = quadratic_assignment  # its stubs have an overload for each method
-    solution = solve(flow, distances, method=method, options={**options, "rng": numpy.random.default_rng(0)})
-    return cast("NDArray[numpy.int64]", solution.col_ind)
+    guess = numpy.column_stack([numpy.arange(len(places)), places])
+    options = {"partial_guess": guess, "rng": numpy.random.default_rng(0)}
+    return cast("NDArray[numpy.int64]", solve(flow, links, method="2opt", options=options).col_ind)
 
 
 MAPPINGS: Registry[type[Mapping]] = Registry(
